@@ -1,0 +1,59 @@
+# Every external package, found once. All come from the distribution (CUDA and NCCL
+# from the toolkit); cmake/install_dependencies.sh installs them. docs/architecture.md
+# says why each was chosen.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(dnnl REQUIRED CONFIG)
+find_package(tomlplusplus REQUIRED)
+find_package(nlohmann_json REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED)
+if(TRIREME_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+# trireme_feature(<FEATURE> <found>): resolves AUTO, sets TRIREME_HAVE_<FEATURE>.
+function(trireme_feature feature found)
+  if(TRIREME_${feature} STREQUAL "OFF")
+    set(have FALSE)
+  elseif(found)
+    set(have TRUE)
+  elseif(TRIREME_${feature} STREQUAL "ON")
+    message(FATAL_ERROR "TRIREME_${feature}=ON, but its files were not found. Install them or set it to AUTO or OFF.")
+  else()
+    set(have FALSE)
+  endif()
+  set(TRIREME_HAVE_${feature} ${have} PARENT_SCOPE)
+  message(STATUS "Trireme: ${feature} ${TRIREME_${feature}} -> ${have}")
+endfunction()
+
+# CUDA: the runtime's headers and library; nvcc for kernels.
+find_package(CUDAToolkit QUIET)
+trireme_feature(CUDA "${CUDAToolkit_FOUND}")
+if(TRIREME_HAVE_CUDA)
+  find_program(TRIREME_NVCC nvcc HINTS "${CUDAToolkit_BIN_DIR}" REQUIRED)
+  set(CMAKE_CUDA_COMPILER "${TRIREME_NVCC}")
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  set(CMAKE_CUDA_STANDARD 17)
+  enable_language(CUDA)
+endif()
+
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+set(nccl_found FALSE)
+if(NCCL_INCLUDE_DIR AND TRIREME_HAVE_CUDA)
+  set(nccl_found TRUE)
+endif()
+trireme_feature(NCCL ${nccl_found})
+
+pkg_check_modules(ibverbs QUIET IMPORTED_TARGET libibverbs)
+trireme_feature(VERBS "${ibverbs_FOUND}")
+
+# MPI is used by a loadable adapter only; nothing else links it.
+find_package(MPI QUIET COMPONENTS C)
+trireme_feature(MPI "${MPI_C_FOUND}")

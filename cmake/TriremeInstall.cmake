@@ -1,0 +1,1 @@
+# libtrireme.so, headers, find_package(Trireme), pkg-config.

@@ -1,0 +1,118 @@
+// Communicator: collectives and messages among a group of ranks.
+//
+// Calls are collective: every member makes the same calls in the same order with the
+// same count, type, operation and root. That is checked on every call; a rank that
+// disagrees is named, with both calls, in every member within a second.
+//
+// Blocking calls return when this rank's part is done and its buffers may be reused.
+// The *_async forms return a Work. Buffers belong to the runtime until it is done: an
+// input must not be written, an output neither read nor written. Dropping a Work does
+// not cancel it; the communicator keeps what it needs and completes it in the
+// background. One progress thread per communicator group drives works nobody waits for.
+//
+// In place: output == input for all_reduce, reduce, broadcast; for all_gather the input
+// may be output + rank * count, for reduce_scatter the output may be input + rank *
+// count. Any other overlap is refused (invalid_argument).
+//
+// After an error (a dead peer, a mismatch, a passed deadline) the communicator is
+// broken: every member's current and later call returns the same Status, outputs hold
+// unspecified values, inputs are unchanged (unless in place). Make a new one.
+//
+// Order of reduction is fixed by the plan: the same ranks, count and type give the same
+// bits in every run, and all ranks get the same bits. Sums of low-precision types are
+// carried in f32 between ranks and rounded once.
+//
+// Thread safety: calls on one communicator from one thread at a time; different
+// communicators from different threads freely, in any order. abort(): any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <trireme/base/data_type.h>
+#include <trireme/base/status.h>
+#include <trireme/rendezvous/world.h>
+
+namespace trireme {
+
+struct CommunicatorOptions {
+  std::int64_t timeout_ms = 0;   // Deadline of every call; 0: TRIREME_TIMEOUT_MS or its default.
+  std::string transport;         // Forces one ("shm", "tcp"); "" chooses per pair.
+  std::string algorithm;         // Forces one ("ring", ...); "" chooses per call.
+};
+
+// A started operation. A value: copies refer to the same operation.
+class Work {
+ public:
+  Work() = default;  // Done, ok.
+  // Advances the operation and returns when it is done, failed or past its deadline.
+  Status wait();
+  // True when done or failed; advances without blocking.
+  bool test();
+
+ private:
+  friend class Communicator;
+  struct Operation;
+  explicit Work(std::shared_ptr<Operation> operation);
+  std::shared_ptr<Operation> operation_;
+};
+
+class Communicator {
+ public:
+  // All ranks of the world. Collective.
+  static Result<std::shared_ptr<Communicator>> create(std::shared_ptr<World> world,
+                                                      const CommunicatorOptions& options = {});
+  ~Communicator();
+
+  int rank() const;
+  int size() const;
+  World& world() const;
+  int world_rank(int rank) const;
+
+  // Members with the same `color` form a new communicator, ordered by `key`, then rank.
+  // Collective; a negative color gives no communicator (nullptr).
+  Result<std::shared_ptr<Communicator>> split(int color, int key);
+
+  // `count` elements everywhere, unless said otherwise. Zero is legal.
+  Status all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
+  Status reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root);
+  Status broadcast(const void* input, void* output, std::size_t count, DataType type, int root);
+  // Each rank gives `count`; everyone gets size() * count, in rank order.
+  Status all_gather(const void* input, void* output, std::size_t count, DataType type);
+  // Each rank gives size() * count and gets the reduction of its own `count`.
+  Status reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
+  Status barrier();
+  // Messages match in order per (sender, tag). A receive of another count or type than
+  // was sent is a mismatch. tag >= 0.
+  Status send(const void* data, std::size_t count, DataType type, int destination, int tag = 0);
+  Status receive(void* data, std::size_t count, DataType type, int source, int tag = 0);
+
+  Work all_reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
+  Work reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root);
+  Work broadcast_async(const void* input, void* output, std::size_t count, DataType type, int root);
+  Work all_gather_async(const void* input, void* output, std::size_t count, DataType type);
+  Work reduce_scatter_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
+  Work barrier_async();
+  Work send_async(const void* data, std::size_t count, DataType type, int destination, int tag = 0);
+  Work receive_async(void* data, std::size_t count, DataType type, int source, int tag = 0);
+
+  // Lets pending works move without waiting: call it between layers of a long compute.
+  void poll();
+  // ok, or why the communicator is broken.
+  Status status() const;
+  // Breaks this communicator for all its members; never waits for a peer.
+  void abort(const std::string& reason);
+  // Which transport each peer is reached by and which algorithm a call would take, and why.
+  std::string explain() const;
+  std::string explain_all_reduce(std::size_t count, DataType type, ReduceOp op) const;
+
+ private:
+  struct Impl;
+  explicit Communicator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trireme
