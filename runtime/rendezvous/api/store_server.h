@@ -26,6 +26,10 @@ struct StoreServerOptions {
   std::string secret;         // Clients prove it (HMAC over a nonce); never sent.
   int world_size = 0;
   std::int64_t epoch = 1;     // Connections of older epochs are refused (stale_epoch).
+  int host_rank = -1;         // The rank whose process hosts this server; -1: none does.
+  // A rank's connection that ends without a leave is its death. When the launcher also
+  // watches the processes, wait this long for announce_death, whose reason says more.
+  std::int64_t death_notice_ms = 0;
   // Called on the server's thread; must not block.
   std::function<void(int rank, std::string_view topic, std::string_view value)> on_notify;
 };
@@ -33,9 +37,10 @@ struct StoreServerOptions {
 class StoreServer {
  public:
   static Result<std::unique_ptr<StoreServer>> start(StoreServerOptions options);
+  // Tells the ranks still connected that the store closes (no failure), then closes.
   ~StoreServer();
 
-  const std::string& address() const;
+  const std::string& address() const;  // With the real port.
   // A new attempt: forgets keys and members; open connections of the old epoch are told
   // stale_epoch and closed.
   void begin_epoch(std::int64_t epoch, int world_size);
@@ -43,6 +48,8 @@ class StoreServer {
   void announce_death(int rank, std::string_view reason);
   // Text for people: who joined, who is missing, since when.
   std::string describe_membership() const;
+  // Waits until no rank is connected any more. False when the deadline came first.
+  bool wait_until_empty(Deadline deadline) const;
 
  private:
   struct Impl;

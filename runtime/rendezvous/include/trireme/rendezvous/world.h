@@ -28,11 +28,15 @@ namespace trireme {
 struct WorldOptions {
   int rank = -1;
   int size = -1;
-  std::string store_address;      // "host:port" or "unix:@name"; TRIREME_STORE
+  // "host:port" or "unix:@name", or several with commas between, tried in turn; TRIREME_STORE
+  std::string store_address;
   std::string job_id;             // TRIREME_JOB_ID
   std::string secret;             // Read from the descriptor TRIREME_SECRET_FD names.
   std::int64_t epoch = -1;        // TRIREME_EPOCH: grows with every attempt.
-  std::int64_t join_timeout_ms = 60'000;
+  std::int64_t join_timeout_ms = 60'000;  // TRIREME_JOIN_TIMEOUT_MS, when set, decides.
+  // Ranks of equal identity take each other for neighbours on one host; found in the
+  // boot id and the namespaces when empty. TRIREME_HOST_ID
+  std::string host_identity;
   // Asserts that this rank is alone, whatever the environment says.
   bool standalone = false;
 };
@@ -61,7 +65,9 @@ class World {
   // invalid_argument for contradicting variables, naming both; permission_denied for a
   // wrong secret; stale_epoch when a newer attempt exists.
   static Result<std::shared_ptr<World>> join(const WorldOptions& options = {});
-  // Leaves in order: the other ranks see a departure, not a death.
+  // Leaves in order: the other ranks see a departure, not a death. The rank that hosts
+  // the store (rank 0 under mpirun and srun) waits for the others to leave first, at most
+  // 10 s, or 1 s once the world has failed.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -78,13 +84,14 @@ class World {
 
   // The control plane: small values (below 16 MiB), not for bulk data.
   Status put(std::string_view key, std::string_view value);
-  // Waits for the key. Errors: deadline_exceeded naming the key; the world's failure.
+  // Waits for the key. Errors: deadline_exceeded naming the key; the world's failure;
+  // peer_dead when all other ranks have left, so that nobody can put it.
   Result<std::string> get(std::string_view key, Deadline deadline);
   // Adds to a counter (created as 0) and returns the new value.
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   // Every member puts a value and gets all, in the order of `members` (world ranks).
   // `name` is unique per exchange among the members. Errors: deadline_exceeded listing
-  // the ranks that have not come.
+  // the ranks that have not come; peer_dead naming a member that has left the job.
   Result<std::vector<std::string>> exchange(std::string_view name, const std::vector<int>& members,
                                             std::string_view value, Deadline deadline);
 
@@ -93,14 +100,17 @@ class World {
   // Tells every rank. The first report wins; later ones are ignored.
   void report_failure(const Failure& failure);
   // Called on the service thread when a failure becomes known, at once if one already
-  // is; must not block. The returned token unsubscribes when destroyed.
+  // is (then on the caller's thread); must not block. The returned token unsubscribes
+  // when destroyed: afterwards the callback is not running and never runs again. Hold no
+  // lock there that the callback takes.
   std::shared_ptr<void> on_failure(std::function<void(const Failure&)> callback);
 
   // What this rank is doing, asked by other ranks; called on the service thread, must
   // not block. The text is opaque here (collectives encode operation and waiting-for).
+  // The newest source answers until its token is destroyed; without one the answer is "".
   std::shared_ptr<void> set_activity_source(std::function<std::string()> source);
   // Asks all ranks; entry r is nullopt when rank r did not answer by the deadline (it is
-  // stopped, or its host is gone).
+  // stopped, or its host is gone) or has left.
   std::vector<std::optional<std::string>> collect_activities(Deadline deadline);
 
   // Messages to the launcher, when there is one: no effect otherwise.
