@@ -5,7 +5,9 @@
 // channel whose reader is slow never holds up another one, also not one of the same
 // pair (several communicators can be in flight in any order without deadlock).
 // Nothing here blocks. When a call made no progress, wait on the fabric's Doorbell,
-// which rings when any channel may move again.
+// which rings when any channel may move again: when more has arrived than the last peek()
+// or receive_some() saw; when room has grown after the buffer was found more than half
+// full or send_some() moved less than asked; when a channel broke.
 //
 // Payload can be moved by copy (send_some, receive_some) or in place: reserve() shows
 // free room to write into directly and peek() shows bytes that have arrived, so that
@@ -34,11 +36,13 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Contiguous room to write into, possibly empty. Valid until the next call.
+  // Contiguous room to write into, possibly empty, and short where the buffer wraps:
+  // use what there is. Valid until the next call.
   virtual std::span<std::byte> reserve() = 0;
   // Sends the first `bytes` of what reserve() showed.
   virtual void commit(std::size_t bytes) = 0;
-  // Contiguous bytes that have arrived, possibly empty. Valid until the next call.
+  // Contiguous bytes that have arrived, possibly empty, and short where the buffer wraps.
+  // Valid until the next call.
   virtual std::span<const std::byte> peek() = 0;
   // Drops the first `bytes` of what peek() showed.
   virtual void consume(std::size_t bytes) = 0;
@@ -50,7 +54,9 @@ class Channel {
   // Pushes what is buffered and takes in what has arrived. Returns true when there may
   // be something new. Called by executors between attempts; cheap when idle.
   virtual bool progress() = 0;
-  // ok while usable (still connecting counts); peer_dead, data_loss, ... once broken.
+  // ok while usable (still connecting counts); peer_dead, data_loss, ... once broken. When
+  // the peer only closed its end, what it had sent can still be received, and the status
+  // turns to peer_dead when an attempt to move more bytes finds the end.
   virtual Status status() const = 0;
   // Everything sent has left this process (or is readable by the peer).
   virtual bool drained() const = 0;

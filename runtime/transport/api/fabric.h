@@ -3,6 +3,9 @@
 //
 // The choice is a function of values both ends know, so both make the same one; it can
 // be forced by TRIREME_TRANSPORT. explain() says every path considered and why.
+//
+// A fabric has one service thread, which sleeps while nothing happens. Destroy the
+// channels before their fabric: what they still buffered is flushed for a few seconds.
 // Thread safety: open_channel and explain from any thread.
 #pragma once
 
@@ -22,8 +25,10 @@ namespace trireme {
 
 struct FabricOptions {
   std::span<const TransportFactory> transports;  // In order of preference at equal figures.
-  std::string forced_transport;                  // "" chooses; else a name of the table.
-  std::size_t channel_bytes = 256 * 1024;
+  // A name of the table. "": what TRIREME_TRANSPORT says, or the best one when unset.
+  std::string forced_transport;
+  std::size_t channel_bytes = 256 * 1024;        // Rounded up to a power of two.
+  std::int64_t exchange_timeout_ms = 60'000;
 };
 
 struct PathChoice {
@@ -39,11 +44,15 @@ struct PathChoice {
 class Fabric {
  public:
   // Collective over the world: all ranks call it. Errors: unavailable naming two ranks
-  // between which no transport works, with every reason.
+  // between which no transport works, with every reason; mismatch when two ranks force
+  // different transports; invalid_argument when the forced one is not in the table.
   static Result<std::unique_ptr<Fabric>> create(std::shared_ptr<World> world, const FabricOptions& options);
   ~Fabric();
 
+  // Errors: invalid_argument when `peer` is this rank or none of the world's; what the
+  // transport says (peer_dead, resource_exhausted, ...).
   Result<std::unique_ptr<Channel>> open_channel(int peer, std::uint64_t context);
+  // REQUIRES: peer is another rank of the world.
   const PathChoice& choice(int peer) const;
   std::string explain(int peer) const;  // Several lines, for people.
   Doorbell& doorbell();

@@ -14,6 +14,8 @@
 
 #include "runtime/transport/api/channel.h"
 #include "runtime/transport/api/doorbell.h"
+#include "runtime/transport/api/peer_watch.h"
+#include "runtime/transport/api/reactor.h"
 
 namespace trireme {
 
@@ -33,7 +35,9 @@ struct TransportEnvironment {
   int doorbell_heap_fd = -1;            // The memfd that holds the word, for peers to map.
   std::size_t doorbell_heap_bytes = 0;
   std::size_t doorbell_offset = 0;
-  std::size_t channel_bytes = 0;        // Buffering per channel and direction.
+  std::size_t channel_bytes = 0;        // Buffering per channel and direction; a power of two.
+  std::shared_ptr<Reactor> reactor;     // The fabric's service thread.
+  std::shared_ptr<PeerWatch> peers;     // Who has died.
 };
 
 class Transport {
