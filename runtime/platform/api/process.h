@@ -35,7 +35,7 @@ struct SpawnOptions {
   bool new_session = false;              // setsid
   bool new_process_group = false;
   bool new_pid_namespace = false;        // Needs root; the child is its init.
-  int parent_death_signal = 0;           // 0: none
+  int parent_death_signal = 0;           // 0: none. Sent when the *thread* that spawned ends.
   std::vector<int> keep_fds;             // Stay open in the child under the same numbers.
 };
 
@@ -50,10 +50,12 @@ struct ExitState {
   std::string to_string() const;
 };
 
+// A child and its exit. Dropping the object leaves the process running.
+// Thread safety: spawn from any thread; one thread at a time for an object.
 class ChildProcess {
  public:
   ChildProcess() = default;
-  // Errors of the child before exec (program not found, no such folder) are returned
+  // Signal handlers and the signal mask are reset in the child. Errors of the child before exec (program not found, no such folder) are returned
   // here, as the Status of the failing call.
   static Result<ChildProcess> spawn(const SpawnOptions& options);
 

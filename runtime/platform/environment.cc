@@ -1,0 +1,94 @@
+#include <trireme/platform/environment.h>
+
+#include <charconv>
+#include <cstdlib>
+
+namespace trireme {
+
+// The one list. A variable is one line: name, default, meaning.
+const std::vector<EnvironmentVariable>& environment_variables() {
+  static const std::vector<EnvironmentVariable> list = {
+      // Set by `trireme run` for every rank.
+      {"TRIREME_RANK", "", "This process's rank, 0 .. TRIREME_WORLD_SIZE - 1"},
+      {"TRIREME_WORLD_SIZE", "", "Number of ranks of the job"},
+      {"TRIREME_LOCAL_RANK", "", "Position among the job's ranks on this host"},
+      {"TRIREME_LOCAL_SIZE", "", "Number of the job's ranks on this host"},
+      {"TRIREME_NODE_RANK", "", "This host's number, in order of lowest ranks"},
+      {"TRIREME_ATTEMPT", "", "0 at first, one more with every restart"},
+      {"TRIREME_EPOCH", "", "Fencing number of the attempt; older epochs are refused"},
+      {"TRIREME_JOB_ID", "", "Name of the job"},
+      {"TRIREME_STORE", "", "Address of the job's store: host:port or unix:@name"},
+      {"TRIREME_SECRET_FD", "", "Descriptor from which the job's secret is read"},
+      {"TRIREME_AGENT_SOCKET", "", "Unix socket on which a rank talks to its shim"},
+      {"TRIREME_HOST_ID", "", "Overrides the host's identity, to make one host look like several"},
+      // Set by users.
+      {"TRIREME_TIMEOUT_MS", "60000", "Default deadline of collectives"},
+      {"TRIREME_JOIN_TIMEOUT_MS", "60000", "How long ranks wait for each other at start"},
+      {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},
+      {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
+      {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
+      {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
+      // Open MPI and PMIx.
+      {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
+      {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "", "Local rank under Open MPI's mpirun"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "", "Local size under Open MPI's mpirun"},
+      {"PMIX_RANK", "", "Rank under any PMIx launcher"},
+      {"PMIX_NAMESPACE", "", "Job name under any PMIx launcher"},
+      // Slurm.
+      {"SLURM_PROCID", "", "Rank under srun"},
+      {"SLURM_NTASKS", "", "Number of ranks under srun"},
+      {"SLURM_LOCALID", "", "Local rank under srun"},
+      {"SLURM_NODEID", "", "Node rank under srun"},
+      {"SLURM_JOB_ID", "", "Slurm's job number"},
+      {"SLURM_STEP_ID", "", "Slurm's step number"},
+      {"SLURM_STEP_NODELIST", "", "Hosts of the Slurm step"},
+      {"SLURM_STEP_TASKS_PER_NODE", "", "Ranks per host of the Slurm step"},
+      {"SLURM_NODENAME", "", "This host's name in Slurm"},
+      // The torchrun convention, which other launchers set too.
+      {"RANK", "", "Rank"},
+      {"WORLD_SIZE", "", "Number of ranks"},
+      {"LOCAL_RANK", "", "Local rank"},
+      {"MASTER_ADDR", "", "Host of rank 0"},
+      {"MASTER_PORT", "", "Port of rank 0"},
+      // The system.
+      {"TMPDIR", "/tmp", "Folder for temporary files"},
+      {"HOME", "", "The user's folder"},
+      {"PATH", "/usr/local/bin:/usr/bin:/bin", "Folders searched for programs"},
+  };
+  return list;
+}
+
+namespace {
+
+bool is_listed(std::string_view name) {
+  for (const EnvironmentVariable& variable : environment_variables()) {
+    if (variable.name == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> environment(std::string_view name) {
+  TRIREME_CHECK(is_listed(name), "an environment variable is read that environment.cc does not list");
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+Result<std::int64_t> environment_integer(std::string_view name, std::int64_t fallback, std::int64_t low,
+                                         std::int64_t high) {
+  const std::optional<std::string> text = environment(name);
+  if (!text) return fallback;
+  std::int64_t value = 0;
+  const char* end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, value);
+  if (error != std::errc() || rest != end || value < low || value > high) {
+    return invalid_argument(std::string(name) + "=" + *text + ": expected an integer from " + std::to_string(low) +
+                            " to " + std::to_string(high));
+  }
+  return value;
+}
+
+}  // namespace trireme

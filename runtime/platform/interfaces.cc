@@ -1,0 +1,35 @@
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/platform/api/sockets.h"
+#include "runtime/platform/system_call.h"
+
+namespace trireme {
+
+Result<std::vector<InterfaceAddress>> interface_addresses() {
+  ifaddrs* list = nullptr;
+  if (retried("socket.interfaces", [&] { return ::getifaddrs(&list); }) != 0) {
+    return errno_status(errno, "list network interfaces");
+  }
+  std::vector<InterfaceAddress> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    char host[NI_MAXHOST];
+    if (::getnameinfo(entry->ifa_addr, length, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    found.push_back({entry->ifa_name, host, (entry->ifa_flags & IFF_LOOPBACK) != 0});
+  }
+  ::freeifaddrs(list);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const InterfaceAddress& a, const InterfaceAddress& b) { return a.loopback < b.loopback; });
+  return found;
+}
+
+}  // namespace trireme
