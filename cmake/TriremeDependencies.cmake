@@ -42,18 +42,10 @@ function(trireme_feature feature found)
   message(STATUS "Trireme: ${feature} ${TRIREME_${feature}} -> ${have}")
 endfunction()
 
-# CUDA: the runtime's headers and library; nvcc for kernels.
+# CUDA: the runtime's headers and its static library, so that one binary runs with and
+# without a driver.
 find_package(CUDAToolkit QUIET)
 trireme_feature(CUDA "${CUDAToolkit_FOUND}")
-if(TRIREME_HAVE_CUDA)
-  find_program(TRIREME_NVCC nvcc HINTS "${CUDAToolkit_BIN_DIR}" REQUIRED)
-  set(CMAKE_CUDA_COMPILER "${TRIREME_NVCC}")
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80 90)
-  endif()
-  set(CMAKE_CUDA_STANDARD 17)
-  enable_language(CUDA)
-endif()
 
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
 set(nccl_found FALSE)
