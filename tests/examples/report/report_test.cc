@@ -14,7 +14,7 @@ namespace {
 std::string folder_with(const std::string& metrics, const std::string& events) {
   const std::string folder = make_temporary_directory("report-test").value();
   EXPECT_TRUE(write_file_atomically(folder + "/metrics.jsonl", metrics).is_ok());
-  if (!events.empty()) EXPECT_TRUE(write_file_atomically(folder + "/events.jsonl", events).is_ok());
+  EXPECT_TRUE(events.empty() || write_file_atomically(folder + "/events.jsonl", events).is_ok());
   return folder;
 }
 

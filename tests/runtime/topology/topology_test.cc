@@ -86,7 +86,7 @@ TEST(Topology, BadJsonIsNamedAndNeverCrashes) {
     std::string text = good;
     text[philox_below(key, round, 0, text.size())] = static_cast<char>(philox_below(key, round, 1, 256));
     const Result<Topology> result = topology_from_json(text);
-    if (result.is_ok()) EXPECT_TRUE(result->check().is_ok());
+    EXPECT_TRUE(!result.is_ok() || result->check().is_ok());
   }
 }
 
