@@ -1,0 +1,28 @@
+// Everything Trireme installs, in one include.
+//
+// A program that wants shorter compiles includes what it uses; the folder's name says
+// which part of the runtime a header belongs to. Ranks and collectives alone:
+// <trireme/rendezvous/world.h> and <trireme/collectives/communicator.h>.
+// `tests/tidy/tidy.py --fix-umbrella` rewrites the list below.
+#pragma once
+
+#include <trireme/base/check.h>
+#include <trireme/base/data_type.h>
+#include <trireme/base/float_types.h>
+#include <trireme/base/hash.h>
+#include <trireme/base/partition.h>
+#include <trireme/base/philox.h>
+#include <trireme/base/status.h>
+#include <trireme/base/units.h>
+#include <trireme/base/wire.h>
+#include <trireme/platform/clock.h>
+#include <trireme/platform/environment.h>
+#include <trireme/telemetry/log.h>
+#include <trireme/device/device.h>
+#include <trireme/device/thread_pool.h>
+#include <trireme/rendezvous/world.h>
+#include <trireme/memory/arena.h>
+#include <trireme/memory/shared_heap.h>
+#include <trireme/tensor/shard_spec.h>
+#include <trireme/tensor/tensor.h>
+#include <trireme/collectives/communicator.h>

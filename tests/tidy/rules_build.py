@@ -1,0 +1,127 @@
+"""Rules on what the build knows: every source listed, no dead file, headers that stand alone."""
+
+import concurrent.futures
+import hashlib
+import os
+import re
+import subprocess
+
+from rules_layers import public_headers
+from tree import Violation
+
+# Files that tools and people look for by their place.
+WELL_KNOWN = {"README.md", "LICENSE", "CONTRIBUTING.md", "CMakeLists.txt", "CMakePresets.json", ".gitignore",
+              ".gitattributes", ".clang-format", ".clang-tidy", ".ci/run"}
+OPTIONAL_HEADERS = re.compile(r"fatal error: (cuda|cublas|cudnn|nccl|nvml|infiniband/|rdma/|mpi\.h|pmix)")
+
+
+def cmake_folders(tree, path):
+    """The CMakeLists.txt files at or above `path`, nearest first."""
+    folder = os.path.dirname(path)
+    while True:
+        candidate = f"{folder}/CMakeLists.txt" if folder else "CMakeLists.txt"
+        if candidate in tree.file_set:
+            yield folder, candidate
+        if not folder:
+            return
+        folder = os.path.dirname(folder)
+
+
+def mentions(text, name):
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", re.sub(r"#[^\n]*", "", text)) is not None
+
+
+def listed(tree):
+    found = []
+    for path in tree.select(".cc", ".cu"):
+        names = [(cmake, path[len(folder) + 1 if folder else 0:]) for folder, cmake in cmake_folders(tree, path)]
+        if not any(mentions(tree.read(cmake), name) for cmake, name in names):
+            found.append(Violation(path, 1, f"is in no target: list it in {names[0][0]}"))
+    for path in tree.files:
+        if not path.endswith("/CMakeLists.txt") or re.search(r"^\s*project\s*\(", tree.read(path), re.M):
+            continue
+        folder = os.path.dirname(path)
+        parents = [(f, c) for f, c in cmake_folders(tree, folder)]
+        if not any(mentions(tree.read(c), folder[len(f) + 1 if f else 0:]) for f, c in parents):
+            found.append(Violation(path, 1, f"is never reached: add_subdirectory({os.path.basename(folder)}) in {parents[0][1]}"))
+    for path in tree.select(".cc"):
+        if path.startswith("tests/") and not path.endswith("_test.cc") and re.search(r"^TEST(_[FP])?\(", tree.code(path), re.M):
+            found.append(Violation(path, 1, "holds tests: name it *_test.cc"))
+    return found
+
+
+def dead_files(tree):
+    """A header that nobody includes; any other file that no file names."""
+    included = {target for path in tree.cpp() for _, _, target in tree.includes(path)}
+    public = {path: name for name, path in public_headers(tree).items()}
+    found = []
+    everything = "\n".join(tree.read(f) for f in tree.text_files())
+    for path in tree.files:
+        name = os.path.basename(path)
+        if path.endswith((".h", ".cuh")):
+            if public.get(path, path) not in included and path != "include/trireme/trireme.h":
+                found.append(Violation(path, 1, "no file includes this header: use it or remove it"))
+        elif path not in WELL_KNOWN and not path.endswith((".cc", ".cu", "CMakeLists.txt")):
+            stem = name[:-3] if name.endswith(".py") else name[:-6] if name.endswith(".cmake") else name
+            own = len(re.findall(rf"\b{re.escape(stem)}\b", tree.read(path))) if path in tree.text_files() else 0
+            if len(re.findall(rf"(?<!\w){re.escape(stem)}(?!\w)", everything)) <= own:
+                found.append(Violation(path, 1, "no file names this one: use it or remove it"))
+    return found
+
+
+class HeaderCompiler:
+    """Compiles each header alone; what passed is remembered by the hash of all it includes."""
+
+    def __init__(self, tree, compiler, include_folders):
+        self.tree, self.compiler = tree, compiler
+        self.public = public_headers(tree)
+        ours = sorted({f.split("/include/")[0] + "/include" for f in self.public.values()})
+        self.flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-I" + tree.root]
+        self.flags += [f"-I{tree.root}/{folder}" for folder in ours + ["include"]]
+        if tree.build:
+            self.flags.append(f"-I{tree.build}/generated")
+        self.flags += [f"-isystem{folder}" for folder in include_folders]
+        self.cache = os.path.join(tree.build or "/nonexistent", "tidy-cache")
+
+    def closure(self, path, seen):
+        if path not in seen and path in self.tree.file_set:
+            seen.add(path)
+            for _, _, target in self.tree.includes(path):
+                self.closure(self.public.get(target, target), seen)
+        return seen
+
+    def key(self, path):
+        digest = hashlib.sha256(" ".join([self.compiler, path] + self.flags).encode())
+        for name in sorted(self.closure(path, set())):
+            digest.update(self.tree.read(name).encode())
+        return os.path.join(self.cache, digest.hexdigest())
+
+    def check(self, path):
+        key = self.key(path)
+        if os.path.exists(key):
+            return None
+        target = path.split("/include/")[-1] if "/include/trireme/" in path else path
+        result = subprocess.run([self.compiler, *self.flags, "-x", "c++", "-"], input=f'#include "{target}"\n',
+                                capture_output=True, text=True, cwd=self.tree.root)
+        if result.returncode != 0 or result.stderr:
+            missing = OPTIONAL_HEADERS.search(result.stderr)
+            if missing:
+                print(f"not compiled here: {path} ({missing.group(0)})")
+                return None
+            first = next((l for l in result.stderr.split("\n") if "error" in l or "warning" in l), result.stderr[:200])
+            return Violation(path, 1, f"does not compile on its own; include or declare what it uses: {first.strip()}")
+        if self.tree.build:
+            os.makedirs(self.cache, exist_ok=True)
+            open(key, "w").close()
+        return None
+
+
+def headers(tree, compiler="g++", include_folders=()):
+    checker = HeaderCompiler(tree, compiler, include_folders)
+    paths = tree.select(".h")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        found = [v for v in pool.map(checker.check, paths) if v]
+    for path in paths:
+        if "#pragma once" not in tree.code(path):
+            found.append(Violation(path, 1, "has no #pragma once"))
+    return found
