@@ -2,6 +2,8 @@
 
 namespace trireme {
 
-void append_cuda_devices(DeviceList& list) { list.note = "this build has no CUDA devices (configured without CUDA)"; }
+void append_cuda_devices(DeviceList& list) {
+  list.note = "this build has no CUDA devices (configured without CUDA)";
+}
 
 }  // namespace trireme

@@ -44,7 +44,9 @@ bool may_spin(int threads) {
   return static_cast<std::int64_t>(threads) * sharing <= usable_cpu_count();
 }
 
-std::uint32_t unclaimed(std::uint64_t ticket) { return static_cast<std::uint32_t>(ticket); }
+std::uint32_t unclaimed(std::uint64_t ticket) {
+  return static_cast<std::uint32_t>(ticket);
+}
 
 // The pools whose tasks this thread is executing, innermost first.
 struct Frame {
@@ -187,7 +189,9 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() = default;
 
-int ThreadPool::threads() const { return impl_->threads; }
+int ThreadPool::threads() const {
+  return impl_->threads;
+}
 
 void ThreadPool::run_erased(std::size_t tasks, const void* context, void (*call)(const void*, std::size_t)) {
   if (impl_->threads == 1 || tasks <= 1 || is_inside(impl_.get())) {

@@ -47,8 +47,8 @@ Result<Arena> Arena::create(std::string name, std::size_t bytes) {
                               format_bytes(available) + ") available; use smaller sizes or fewer ranks here");
   }
   const int fault = inject_fault("memory.map");
-  void* memory = fault != 0 ? MAP_FAILED
-                            : ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      fault != 0 ? MAP_FAILED : ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return errno_status(fault != 0 ? fault : errno, what);
   if (const int error_number = touch(static_cast<std::byte*>(memory), mapped); error_number != 0) {
     ::munmap(memory, mapped);

@@ -31,9 +31,9 @@ class BlockAllocator {
   void insert_free(std::size_t offset, std::size_t bytes);
   void erase_free(std::map<std::size_t, std::size_t>::iterator block);
 
-  std::map<std::size_t, std::size_t> by_offset_;             // Free: offset, bytes.
-  std::set<std::pair<std::size_t, std::size_t>> by_size_;    // The same: bytes, offset.
-  std::map<std::size_t, std::size_t> live_;                  // Taken: offset, bytes.
+  std::map<std::size_t, std::size_t> by_offset_;           // Free: offset, bytes.
+  std::set<std::pair<std::size_t, std::size_t>> by_size_;  // The same: bytes, offset.
+  std::map<std::size_t, std::size_t> live_;                // Taken: offset, bytes.
   std::size_t free_bytes_ = 0;
 };
 

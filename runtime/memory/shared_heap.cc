@@ -51,8 +51,8 @@ struct SharedHeap::Impl {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
   InodeKey key{};
-  std::mutex mutex;                       // Guards the allocator.
-  std::optional<BlockAllocator> blocks;   // Of a heap created here.
+  std::mutex mutex;                      // Guards the allocator.
+  std::optional<BlockAllocator> blocks;  // Of a heap created here.
 
   ~Impl() {
     if (base != nullptr) ::munmap(base, bytes);
@@ -61,8 +61,8 @@ struct SharedHeap::Impl {
 
 Result<std::shared_ptr<SharedHeap>> SharedHeap::create(std::string name, std::size_t bytes) {
   const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
-  const std::string what = "shared heap '" + name + "' of " + std::to_string(bytes) + " bytes (" +
-                           format_bytes(bytes) + ")";
+  const std::string what =
+      "shared heap '" + name + "' of " + std::to_string(bytes) + " bytes (" + format_bytes(bytes) + ")";
   if (bytes == 0) return invalid_argument(what + ": expected at least one byte");
   const std::uint64_t available = available_memory_bytes();
   if (rounded < bytes || rounded > available) return too_little_memory(what, available);
@@ -82,7 +82,7 @@ Result<std::shared_ptr<SharedHeap>> SharedHeap::create(std::string name, std::si
   impl->name = std::move(name);
   impl->bytes = rounded;
   impl->blocks.emplace(rounded);
-  struct stat info{};
+  struct stat info {};
   if (::fstat(impl->fd.get(), &info) != 0) return errno_status(errno, what + ": look at it");
   impl->key = {info.st_dev, info.st_ino};
 
@@ -96,7 +96,7 @@ Result<std::shared_ptr<SharedHeap>> SharedHeap::create(std::string name, std::si
 Result<std::shared_ptr<SharedHeap>> SharedHeap::attach(int fd, std::size_t bytes) {
   UniqueFd owned(fd);
   const std::string what = "a peer's shared heap of " + std::to_string(bytes) + " bytes";
-  struct stat info{};
+  struct stat info {};
   if (::fstat(owned.get(), &info) != 0) return errno_status(errno, what + ": look at descriptor " + std::to_string(fd));
   const int seals = ::fcntl(owned.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
@@ -146,9 +146,15 @@ void SharedHeap::deallocate(void* memory) {
   impl_->blocks->deallocate(static_cast<std::size_t>(static_cast<std::byte*>(memory) - impl_->base));
 }
 
-std::byte* SharedHeap::base() const { return impl_->base; }
-std::size_t SharedHeap::bytes() const { return impl_->bytes; }
-int SharedHeap::fd() const { return impl_->fd.get(); }
+std::byte* SharedHeap::base() const {
+  return impl_->base;
+}
+std::size_t SharedHeap::bytes() const {
+  return impl_->bytes;
+}
+int SharedHeap::fd() const {
+  return impl_->fd.get();
+}
 
 std::optional<std::size_t> SharedHeap::offset_of(const void* pointer, std::size_t length) const {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);

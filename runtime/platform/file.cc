@@ -52,8 +52,8 @@ Status File::write(const void* data, std::size_t bytes) {
 Status File::pwrite(const void* data, std::size_t bytes, std::uint64_t offset) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = retried(
-        "file.write", [&] { return ::pwrite(fd_.get(), next, bytes, static_cast<off_t>(offset)); });
+    const ssize_t written =
+        retried("file.write", [&] { return ::pwrite(fd_.get(), next, bytes, static_cast<off_t>(offset)); });
     if (written < 0) {
       return errno_status(errno, "write to '" + path_ + "' at byte " + std::to_string(offset));
     }
@@ -67,8 +67,8 @@ Status File::pwrite(const void* data, std::size_t bytes, std::uint64_t offset) {
 Status File::pread(void* data, std::size_t bytes, std::uint64_t offset) const {
   char* next = static_cast<char*>(data);
   while (bytes > 0) {
-    const ssize_t got = retried(
-        "file.read", [&] { return ::pread(fd_.get(), next, bytes, static_cast<off_t>(offset)); });
+    const ssize_t got =
+        retried("file.read", [&] { return ::pread(fd_.get(), next, bytes, static_cast<off_t>(offset)); });
     if (got < 0) return errno_status(errno, "read '" + path_ + "' at byte " + std::to_string(offset));
     if (got == 0) {
       return data_loss("read '" + path_ + "': the file ends at byte " + std::to_string(offset) + ", " +
@@ -82,7 +82,7 @@ Status File::pread(void* data, std::size_t bytes, std::uint64_t offset) const {
 }
 
 Result<std::uint64_t> File::size() const {
-  struct stat info{};
+  struct stat info {};
   if (retried("file.stat", [&] { return ::fstat(fd_.get(), &info); }) != 0) {
     return errno_status(errno, "size of '" + path_ + "'");
   }

@@ -29,7 +29,7 @@ std::string parent_folder(const std::string& path) {
 Status make_directory(const std::string& path) {
   if (retried("file.mkdir", [&] { return ::mkdir(path.c_str(), 0777); }) == 0) return Status::ok();
   const int error_number = errno;
-  struct stat info{};
+  struct stat info {};
   if (error_number == EEXIST && ::stat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return Status::ok();
     return already_exists("make folder '" + path + "': a file of that name is in the way");
@@ -107,7 +107,7 @@ Status write_file_atomically(const std::string& path, std::string_view contents)
 }
 
 Result<FileInfo> file_info(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   if (retried("file.stat", [&] { return ::stat(path.c_str(), &info); }) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return FileInfo{};
     return errno_status(errno, "look at '" + path + "'");
@@ -123,8 +123,7 @@ Status make_directories(const std::string& path) {
 }
 
 Result<std::vector<std::string>> list_directory(const std::string& path) {
-  const int fd =
-      retried("file.list", [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  const int fd = retried("file.list", [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (fd < 0) return errno_status(errno, "list folder '" + path + "'");
   DIR* entries = ::fdopendir(fd);
   if (entries == nullptr) {
@@ -152,8 +151,7 @@ Status rename_path(const std::string& from, const std::string& to) {
 }
 
 Status sync_directory(const std::string& path) {
-  const UniqueFd folder(
-      retried("file.open", [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  const UniqueFd folder(retried("file.open", [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!folder.valid()) return errno_status(errno, "open folder '" + path + "'");
   if (retried("file.fsync", [&] { return ::fsync(folder.get()); }) == 0) return Status::ok();
   return errno_status(errno, "fsync folder '" + path + "'");
@@ -164,10 +162,12 @@ Status remove_file(const std::string& path) {
   return errno_status(errno, "remove '" + path + "'");
 }
 
-Status remove_tree(const std::string& path) { return remove_entry(AT_FDCWD, path.c_str(), path); }
+Status remove_tree(const std::string& path) {
+  return remove_entry(AT_FDCWD, path.c_str(), path);
+}
 
 Result<std::uint64_t> free_disk_bytes(const std::string& path) {
-  struct statvfs info{};
+  struct statvfs info {};
   if (retried("file.stat", [&] { return ::statvfs(path.c_str(), &info); }) != 0) {
     return errno_status(errno, "free space of the disk that holds '" + path + "'");
   }

@@ -51,9 +51,8 @@ Result<Socket> Listener::try_accept() {
   while (true) {
     KernelAddress peer;
     peer.length = sizeof(sockaddr_storage);
-    const int fd = retried("socket.accept", [&] {
-      return ::accept4(fd_.get(), peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    });
+    const int fd = retried(
+        "socket.accept", [&] { return ::accept4(fd_.get(), peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (fd >= 0) {
       disable_nagle(fd, peer.family());
       const bool is_local = peer.family() == AF_UNIX;

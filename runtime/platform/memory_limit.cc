@@ -46,8 +46,7 @@ std::uint64_t left_in_group(const std::string& folder, const GroupFiles& files) 
   const auto usage = number_in_file(folder + files.usage);
   if (!limit || !usage) return UINT64_MAX;
   const Result<std::string> statistics = read_file(folder + "/memory.stat");
-  const std::uint64_t reclaimable =
-      statistics.is_ok() ? number_after(*statistics, files.reclaimable).value_or(0) : 0;
+  const std::uint64_t reclaimable = statistics.is_ok() ? number_after(*statistics, files.reclaimable).value_or(0) : 0;
   const std::uint64_t used = *usage - std::min(*usage, reclaimable);
   return *limit > used ? *limit - used : 0;
 }

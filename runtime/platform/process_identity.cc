@@ -12,7 +12,9 @@
 
 namespace trireme {
 
-std::int64_t current_pid() { return ::getpid(); }
+std::int64_t current_pid() {
+  return ::getpid();
+}
 
 std::string host_name() {
   char name[256] = {};

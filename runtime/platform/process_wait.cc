@@ -19,9 +19,8 @@ std::string ExitState::to_string() const {
 Result<ChildProcess::Poll> ChildProcess::poll() {
   if (ended_) return Poll{true, exit_};
   siginfo_t info{};
-  const int result = retried("process.wait", [&] {
-    return ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
-  });
+  const int result = retried(
+      "process.wait", [&] { return ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG); });
   if (result != 0) return errno_status(errno, "wait for process " + std::to_string(pid_));
   if (info.si_pid == 0) return Poll{};
   ended_ = true;
@@ -46,8 +45,8 @@ Result<ExitState> ChildProcess::wait(Deadline deadline) {
 Status ChildProcess::send_signal(int signal) {
   const std::string what = "send " + signal_name(signal) + " to process " + std::to_string(pid_);
   if (ended_) return not_found(what + ": it has ended (" + exit_.to_string() + ")");
-  const long sent = retried(
-      "process.signal", [&] { return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0); });
+  const long sent =
+      retried("process.signal", [&] { return ::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0); });
   return sent == 0 ? Status::ok() : errno_status(errno, what);
 }
 

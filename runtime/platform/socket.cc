@@ -38,8 +38,8 @@ bool is_self_connected(int fd) {
 
 // One attempt. Returns 0 or an errno; `fd` holds the connected socket.
 int connect_once(const KernelAddress& target, Deadline deadline, UniqueFd& fd) {
-  fd = UniqueFd(
-      retried("socket.connect", [&] { return ::socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
+  fd = UniqueFd(retried("socket.connect",
+                        [&] { return ::socket(target.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
   if (!fd.valid()) return errno;
   if (::connect(fd.get(), target.get(), target.length) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -74,8 +74,9 @@ Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) 
       return errno_status(error_number, "connect to " + address.text);
     }
     if (deadline.expired()) {
-      return deadline_exceeded("connect to " + address.text + ": nobody accepted in time (last: " +
-                               ::strerrorname_np(error_number) + "); is the listener running, and is this its address?");
+      return deadline_exceeded("connect to " + address.text +
+                               ": nobody accepted in time (last: " + ::strerrorname_np(error_number) +
+                               "); is the listener running, and is this its address?");
     }
     const std::uint64_t left_ns =
         deadline.is_never() ? pause_ns : static_cast<std::uint64_t>(deadline.remaining_ms()) * 1'000'000;
@@ -85,7 +86,8 @@ Result<Socket> Socket::connect(const SocketAddress& address, Deadline deadline) 
 }
 
 Result<std::size_t> Socket::send_some(const void* data, std::size_t bytes) {
-  const ssize_t sent = retried("socket.send", [&] { return ::send(fd_.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT); });
+  const ssize_t sent =
+      retried("socket.send", [&] { return ::send(fd_.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT); });
   if (sent >= 0) return static_cast<std::size_t>(sent);
   if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
   return errno_status(errno, "send to " + peer_);
@@ -108,9 +110,9 @@ Status Socket::send_all(const void* data, std::size_t bytes, Deadline deadline) 
     next += sent;
     left -= sent;
     if (sent == 0) {
-      TRIREME_RETURN_IF_ERROR(wait_ready(fd_.get(), POLLOUT, deadline,
-                                         "send to " + peer_ + " (" + std::to_string(left) + " of " +
-                                             std::to_string(bytes) + " bytes left)"));
+      TRIREME_RETURN_IF_ERROR(wait_ready(
+          fd_.get(), POLLOUT, deadline,
+          "send to " + peer_ + " (" + std::to_string(left) + " of " + std::to_string(bytes) + " bytes left)"));
     }
   }
   return Status::ok();
@@ -124,9 +126,9 @@ Status Socket::receive_all(void* data, std::size_t bytes, Deadline deadline) {
     next += got;
     left -= got;
     if (got == 0) {
-      TRIREME_RETURN_IF_ERROR(wait_ready(fd_.get(), POLLIN, deadline,
-                                         "receive from " + peer_ + " (" + std::to_string(left) + " of " +
-                                             std::to_string(bytes) + " bytes missing)"));
+      TRIREME_RETURN_IF_ERROR(wait_ready(
+          fd_.get(), POLLIN, deadline,
+          "receive from " + peer_ + " (" + std::to_string(left) + " of " + std::to_string(bytes) + " bytes missing)"));
     }
   }
   return Status::ok();
@@ -147,8 +149,8 @@ void Socket::shutdown() {
 
 Result<std::pair<Socket, Socket>> connected_pair() {
   int fds[2];
-  const int made = retried(
-      "socket.connect", [&] { return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds); });
+  const int made = retried("socket.connect",
+                           [&] { return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds); });
   if (made != 0) return errno_status(errno, "make a pair of sockets");
   return std::pair(Socket(UniqueFd(fds[0]), "the other end of a socket pair"),
                    Socket(UniqueFd(fds[1]), "the other end of a socket pair"));

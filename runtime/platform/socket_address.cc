@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
 
-bool is_unix(std::string_view text) { return text.substr(0, kUnixPrefix.size()) == kUnixPrefix; }
+bool is_unix(std::string_view text) {
+  return text.substr(0, kUnixPrefix.size()) == kUnixPrefix;
+}
 
 Result<KernelAddress> resolve(const std::string& host, int port) {
   addrinfo hints{};

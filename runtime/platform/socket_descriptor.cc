@@ -91,10 +91,12 @@ Result<std::pair<UniqueFd, std::string>> receive_descriptor(Socket& socket, Dead
   }
   UniqueFd fd = attached_descriptor(message.header);
   const auto begun = static_cast<std::size_t>(got);
-  TRIREME_RETURN_IF_ERROR(socket.receive_all(reinterpret_cast<char*>(&length) + begun, sizeof(length) - begun, deadline));
+  TRIREME_RETURN_IF_ERROR(
+      socket.receive_all(reinterpret_cast<char*>(&length) + begun, sizeof(length) - begun, deadline));
   if (!fd.valid() || length > kNoteBytesMax) {
     return data_loss("receive a descriptor from " + socket.peer() + ": " +
-                     (fd.valid() ? "its note is too long" : "none was attached") + "; the peer speaks another protocol");
+                     (fd.valid() ? "its note is too long" : "none was attached") +
+                     "; the peer speaks another protocol");
   }
   std::string note(length, '\0');
   TRIREME_RETURN_IF_ERROR(socket.receive_all(note.data(), note.size(), deadline));

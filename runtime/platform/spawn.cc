@@ -57,8 +57,8 @@ struct ChildPlan {
 
 // Moves the three streams out of the way first: one's source may be another's number.
 void place_streams(const ChildPlan& plan) {
-  const int sources[3] = {plan.options->stdin_fd >= 0 ? plan.options->stdin_fd : plan.null_fd,
-                          plan.options->stdout_fd, plan.options->stderr_fd};
+  const int sources[3] = {plan.options->stdin_fd >= 0 ? plan.options->stdin_fd : plan.null_fd, plan.options->stdout_fd,
+                          plan.options->stderr_fd};
   int copies[3] = {-1, -1, -1};
   for (int stream = 0; stream < 3; ++stream) {
     if (sources[stream] < 0) continue;
@@ -81,7 +81,7 @@ void mark_descriptors(const ChildPlan& plan) {
 }
 
 void reset_signals() {
-  struct sigaction defaults{};
+  struct sigaction defaults {};
   defaults.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &defaults, nullptr);
   sigset_t none;
@@ -124,7 +124,7 @@ std::string search_path(const SpawnOptions& options) {
 }
 
 bool is_program(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
@@ -184,8 +184,7 @@ Result<std::pair<pid_t, UniqueFd>> clone_and_exec(ChildPlan& plan) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   plan.parent = ::getpid();
   int pidfd = -1;
-  const long pid =
-      retried("process.spawn", [&] { return clone_process(plan.options->new_pid_namespace, &pidfd); });
+  const long pid = retried("process.spawn", [&] { return clone_process(plan.options->new_pid_namespace, &pidfd); });
   if (pid == 0) run_child(plan);
   const int error_number = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

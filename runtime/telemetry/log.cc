@@ -83,8 +83,8 @@ LogState& state() {
     if (filter.is_ok()) {
       install(*made, *filter);
     } else {
-      write_to_stderr(format_line(LogLevel::error, made->identity, "log",
-                                  "TRIREME_LOG is ignored: " + filter.status().message()));
+      write_to_stderr(
+          format_line(LogLevel::error, made->identity, "log", "TRIREME_LOG is ignored: " + filter.status().message()));
     }
     return *made;
   }();

@@ -11,7 +11,7 @@
 namespace trireme {
 
 struct LogFilter {
-  LogLevel level = LogLevel::warn;                   // Of topics not named.
+  LogLevel level = LogLevel::warn;  // Of topics not named.
   std::map<std::string, LogLevel, std::less<>> topics;
 
   // "info", "tune=debug,transport=info", "error,tune=debug".

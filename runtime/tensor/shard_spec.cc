@@ -15,8 +15,8 @@ Status ShardSpec::check() const {
   std::int64_t count = 1;
   for (int axis = 0; axis < global_shape.rank(); ++axis) {
     if (global_shape[axis] < 0 || __builtin_mul_overflow(count, global_shape[axis], &count)) {
-      return invalid_argument("shape " + global_shape.to_string() + ": extents must not be negative, nor their product " +
-                              "exceed 2^63 - 1");
+      return invalid_argument("shape " + global_shape.to_string() +
+                              ": extents must not be negative, nor their product " + "exceed 2^63 - 1");
     }
   }
   if (begin < 0 || end < begin || end > count) {

@@ -114,6 +114,8 @@ class CpuStream final : public Stream {
 
 }  // namespace
 
-Result<std::unique_ptr<Stream>> make_cpu_stream() { return std::unique_ptr<Stream>(std::make_unique<CpuStream>()); }
+Result<std::unique_ptr<Stream>> make_cpu_stream() {
+  return std::unique_ptr<Stream>(std::make_unique<CpuStream>());
+}
 
 }  // namespace trireme

@@ -11,7 +11,9 @@
 namespace trireme {
 namespace {
 
-TEST(Fault, NothingIsInjectedByDefault) { EXPECT_EQ(inject_fault("file.open"), 0); }
+TEST(Fault, NothingIsInjectedByDefault) {
+  EXPECT_EQ(inject_fault("file.open"), 0);
+}
 
 TEST(Fault, TheInjectorChoosesSiteAndErrno) {
   {

@@ -18,7 +18,9 @@
 namespace trireme {
 namespace {
 
-Deadline soon() { return Deadline::after_ms(60'000); }
+Deadline soon() {
+  return Deadline::after_ms(60'000);
+}
 
 SpawnOptions shell(const std::string& script) {
   SpawnOptions options;
@@ -63,7 +65,9 @@ TEST(Process, RunsWithItsEnvironmentArgumentsAndFolder) {
   EXPECT_EQ(outcome.exit.to_string(), "exit code 3");
 }
 
-TEST(Process, StandardInputIsEmptyByDefault) { EXPECT_EQ(run(shell("cat; echo end")).output, "end\n"); }
+TEST(Process, StandardInputIsEmptyByDefault) {
+  EXPECT_EQ(run(shell("cat; echo end")).output, "end\n");
+}
 
 TEST(Process, FailuresBeforeExecAreReturnedWithTheirReason) {
   SpawnOptions options;
@@ -124,8 +128,9 @@ TEST(Process, OnlyTheDescriptorsToKeepStayOpen) {
 }
 
 TEST(Process, SessionsAndGroups) {
-  SpawnOptions options = shell("read -r pid name state parent group session rest < /proc/self/stat; "
-                               "[ $group = $$ ] && echo group; [ $session = $$ ] && echo session; true");
+  SpawnOptions options = shell(
+      "read -r pid name state parent group session rest < /proc/self/stat; "
+      "[ $group = $$ ] && echo group; [ $session = $$ ] && echo session; true");
   EXPECT_EQ(run(options).output, "");
   options.new_process_group = true;
   EXPECT_EQ(run(options).output, "group\n");

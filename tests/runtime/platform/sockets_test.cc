@@ -13,7 +13,9 @@
 namespace trireme {
 namespace {
 
-Deadline soon() { return Deadline::after_ms(30'000); }
+Deadline soon() {
+  return Deadline::after_ms(30'000);
+}
 
 std::vector<std::string> listen_addresses() {
   std::vector<std::string> addresses = {"127.0.0.1:0", "unix:@trireme-test-" + random_hex(8)};
@@ -94,8 +96,7 @@ TEST(Sockets, EveryDeadlineEnds) {
   EXPECT_EQ(pair.first.receive_all(&byte, 1, Deadline::after_ms(10)).code(), StatusCode::deadline_exceeded);
   EXPECT_EQ(*pair.first.receive_some(&byte, 1), 0U);
   const std::string big(64 << 20, 'x');
-  EXPECT_EQ(pair.first.send_all(big.data(), big.size(), Deadline::after_ms(10)).code(),
-            StatusCode::deadline_exceeded);
+  EXPECT_EQ(pair.first.send_all(big.data(), big.size(), Deadline::after_ms(10)).code(), StatusCode::deadline_exceeded);
   EXPECT_EQ(receive_descriptor(pair.first, Deadline::after_ms(10)).status().code(), StatusCode::deadline_exceeded);
 }
 
@@ -144,7 +145,10 @@ TEST(Sockets, BytesWithoutADescriptorAreRefused) {
 TEST(Sockets, ASocketFileOfADeadProcessIsReplaced) {
   const std::string folder = make_temporary_directory("trireme-socket-").value();
   const SocketAddress address{"unix:" + folder + "/s"};
-  { const auto first = Listener::listen(address); ASSERT_TRUE(first.is_ok()); }
+  {
+    const auto first = Listener::listen(address);
+    ASSERT_TRUE(first.is_ok());
+  }
   const auto second = Listener::listen(address);
   ASSERT_TRUE(second.is_ok()) << second.status().to_string();
   EXPECT_EQ(Listener::listen(address).status().code(), StatusCode::already_exists) << "a live one is kept";
