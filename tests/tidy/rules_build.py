@@ -31,18 +31,26 @@ def mentions(text, name):
     return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", re.sub(r"#[^\n]*", "", text)) is not None
 
 
+def names_from(path, folder):
+    """How a CMakeLists.txt in `folder` names `path`: relative, or from further up when it is include()d."""
+    shortest = path[len(folder) + 1 if folder else 0:]
+    parts = path.split("/")
+    return ["/".join(parts[i:]) for i in range(len(parts)) if len("/".join(parts[i:])) >= len(shortest)]
+
+
 def listed(tree):
     found = []
     for path in tree.select(".cc", ".cu"):
-        names = [(cmake, path[len(folder) + 1 if folder else 0:]) for folder, cmake in cmake_folders(tree, path)]
-        if not any(mentions(tree.read(cmake), name) for cmake, name in names):
-            found.append(Violation(path, 1, f"is in no target: list it in {names[0][0]}"))
+        lists = list(cmake_folders(tree, path))
+        if not any(mentions(tree.read(cmake), name) for folder, cmake in lists for name in names_from(path, folder)):
+            found.append(Violation(path, 1, f"is in no target: list it in {lists[0][1]}"))
     for path in tree.files:
         if not path.endswith("/CMakeLists.txt") or re.search(r"^\s*project\s*\(", tree.read(path), re.M):
             continue
         folder = os.path.dirname(path)
-        parents = [(f, c) for f, c in cmake_folders(tree, folder)]
-        if not any(mentions(tree.read(c), folder[len(f) + 1 if f else 0:]) for f, c in parents):
+        parents = list(cmake_folders(tree, folder))
+        if not any(mentions(tree.read(c), name + suffix) for f, c in parents for name in names_from(folder, f)
+                   for suffix in ("", "/CMakeLists.txt")):
             found.append(Violation(path, 1, f"is never reached: add_subdirectory({os.path.basename(folder)}) in {parents[0][1]}"))
     for path in tree.select(".cc"):
         if path.startswith("tests/") and not path.endswith("_test.cc") and re.search(r"^TEST(_[FP])?\(", tree.code(path), re.M):

@@ -71,7 +71,7 @@ class TidyTest(unittest.TestCase):
                 ("lib/net/api/n.h", "#include <nlohmann/json.hpp>\n", "too heavy"),
                 ("lib/base/include/trireme/base/a.h", "#include <fmt/core.h>\n", "standard library"),
                 ("lib/base/include/trireme/base/a.h", '#include "lib/base/p.h"\n', "may not include"),
-                ("tests/n_test.cc", '#include "bench/b.h"\n', "belongs to bench")]
+                ("lib/net/n.cc", '#include "bench/b.h"\n', "belongs to bench")]
         self.write("bench/b.h", "#pragma once\n")
         for path, line, words in sins:
             self.append(path, line)
