@@ -1,4 +1,4 @@
-#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/device/cuda_devices.h"
 
 #include <trireme/base/units.h>
 

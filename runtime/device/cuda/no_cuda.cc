@@ -1,8 +1,0 @@
-// The build without CUDA.
-#include "runtime/device/cuda/cuda_device.h"
-
-namespace trireme {
-
-void append_cuda_devices(DeviceList& list) { list.note = "no GPU: Trireme was built without CUDA"; }
-
-}  // namespace trireme
