@@ -28,6 +28,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
+      {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},
       // Open MPI and PMIx.
       {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
       {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
