@@ -1,0 +1,148 @@
+// Plan: what every rank sends, receives, reduces and copies to carry out a collective.
+//
+// A plan is one Program per rank. A program is a sequence of counted loops; the body of
+// a loop is a sequence of rounds; the operations of one round progress concurrently and
+// the next round starts when all of them are done. Operations name chunks of three
+// buffers (input, output, scratch) and peers by affine functions of the loop's
+// iteration, so that a ring over a thousand ranks is a handful of operations.
+//
+// Representation: input and output hold elements. Scratch holds accumulators: elements
+// too, except in a wide plan (sums of low-precision types), where they are f32 and no
+// partial result may be rounded to an element before it is finished.
+//
+// Order: operands of a reduction are combined in the order the plan states, never in
+// order of arrival. Rounds never hold two sends to one peer, or two receives from one.
+//
+// Pure values: no clock, no communication; the same value is printed, checked
+// (check.h), simulated (simulate.h) and executed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <trireme/base/partition.h>
+
+namespace trireme::plan {
+
+enum class Collective : std::uint8_t {
+  all_reduce = 0,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  barrier,
+};
+inline constexpr int kCollectiveCount = 6;
+// "all_reduce", ...
+std::string_view to_string(Collective collective);
+// True when contributions are combined (all_reduce, reduce, reduce_scatter).
+bool reduces(Collective collective);
+
+// A collective call, as far as a plan depends on it: equal on all ranks.
+struct Request {
+  Collective collective = Collective::all_reduce;
+  int ranks = 1;
+  int root = 0;                 // Of reduce and broadcast; 0 otherwise.
+  std::int64_t count = 0;       // Elements per rank, as in the Communicator's call.
+  std::int64_t element_bytes = 1;
+  bool wide = false;            // Partial results are f32 though elements are narrower.
+};
+// Elements of the input and the output of one rank.
+std::int64_t input_elements(const Request& request);
+std::int64_t output_elements(const Request& request);
+
+// base + stride * iteration, modulo `modulo` when that is not 0 (result >= 0).
+struct Affine {
+  std::int32_t base = 0;
+  std::int32_t stride = 0;
+  std::int32_t modulo = 0;
+  std::int32_t at(std::int32_t iteration) const {
+    const std::int64_t value = base + std::int64_t{stride} * iteration;
+    if (modulo == 0) return static_cast<std::int32_t>(value);
+    const std::int64_t rest = value % modulo;
+    return static_cast<std::int32_t>(rest < 0 ? rest + modulo : rest);
+  }
+  bool operator==(const Affine&) const = default;
+};
+// The constant function.
+inline Affine fixed(std::int32_t value) { return {value, 0, 0}; }
+
+enum class Buffer : std::uint8_t { none = 0, input, output, scratch };
+
+struct Reference {
+  Buffer buffer = Buffer::none;
+  Affine chunk;  // Which chunk of the buffer's layout; for scratch, which slot.
+  bool operator==(const Reference&) const = default;
+};
+
+enum class OpKind : std::uint8_t {
+  send = 0,        // a -> peer
+  receive,         // peer -> target
+  receive_reduce,  // target = incoming (+) a, or a (+) incoming
+  copy,            // target = a
+  reduce,          // target = a (+) b
+};
+
+// How a message represents its elements.
+enum class Wire : std::uint8_t { element = 0, accumulator };
+
+struct Op {
+  OpKind kind = OpKind::copy;
+  Wire wire = Wire::element;    // Of send, receive and receive_reduce.
+  bool incoming_first = false;  // receive_reduce: the incoming operand is the left one.
+  bool finish = false;          // The target's value is complete: scale an average, round once.
+  Affine peer;
+  Affine length;                // Index into Program::partition: how many elements.
+  Reference target;
+  Reference a;
+  Reference b;
+  bool operator==(const Op&) const = default;
+};
+
+// `elements` cut into `chunks` balanced parts.
+struct Layout {
+  std::int64_t elements = 0;
+  std::int32_t chunks = 1;
+  Range part(std::int32_t chunk) const { return balanced_part(elements, chunk, chunks); }
+  bool operator==(const Layout&) const = default;
+};
+
+struct Round {
+  std::uint32_t first_op = 0;
+  std::uint32_t op_count = 0;
+};
+
+struct Loop {
+  std::int32_t iterations = 1;
+  std::uint32_t first_round = 0;
+  std::uint32_t round_count = 0;
+};
+
+struct Program {
+  std::int32_t rank = 0;
+  Layout input;
+  Layout output;
+  Layout partition;               // Gives operations their lengths.
+  std::int32_t scratch_slots = 0;
+  std::int64_t slot_elements = 0; // Capacity of each scratch slot.
+  std::vector<Loop> loops;
+  std::vector<Round> rounds;
+  std::vector<Op> ops;
+};
+
+// All ranks' programs for one request.
+struct Plan {
+  Request request;
+  std::vector<Program> programs;
+};
+
+// The most operations any round of `program` has.
+std::size_t widest_round(const Program& program);
+
+// Several lines, for people: loops, rounds and operations of one rank.
+std::string print_program(const Program& program);
+
+}  // namespace trireme::plan

@@ -1,0 +1,141 @@
+#include "collectives/plan/memory.h"
+
+#include <bit>
+
+#include <fmt/core.h>
+
+namespace trireme::plan {
+
+int RankSet::size() const {
+  int size = 0;
+  for (std::uint64_t word : words_) size += std::popcount(word);
+  return size;
+}
+
+bool RankSet::intersects(const RankSet& other) const {
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    if (words_[i] & other.words_[i]) return true;
+  }
+  return false;
+}
+
+void RankSet::add(const RankSet& other) {
+  for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+}
+
+std::uint64_t leaf_expression(int rank, std::int32_t chunk) {
+  return combined_expression(static_cast<std::uint64_t>(rank) + 1, static_cast<std::uint64_t>(chunk) + 1);
+}
+
+std::uint64_t combined_expression(std::uint64_t left, std::uint64_t right) {
+  std::uint64_t x = left * 0x9e3779b97f4a7c15u + (right ^ 0x632be59bd9b4e019u) * 0xc2b2ae3d27d4eb4fu;
+  x ^= x >> 29;
+  x *= 0xbf58476d1ce4e5b9u;
+  return x ^ (x >> 32);
+}
+
+Memory::Memory(const Request& request, const Program& program, bool in_place)
+    : request_(request), program_(program), in_place_(in_place) {
+  Value empty;
+  empty.contributions = RankSet(request.ranks);
+  cells_.assign(static_cast<std::size_t>(program.input.chunks) + static_cast<std::size_t>(program.output.chunks) +
+                    static_cast<std::size_t>(program.scratch_slots),
+                empty);
+  fill_inputs();
+}
+
+void Memory::fill_inputs() {
+  if (request_.collective == Collective::barrier) return;
+  if (request_.collective == Collective::broadcast && program_.rank != request_.root) return;
+  const bool gathers = request_.collective == Collective::all_gather;
+  for (std::int32_t i = 0; i < program_.input.chunks; ++i) {
+    const auto where = cell({Buffer::input, fixed(i)}, 0);
+    Value& value = cells_[where.value()];
+    value.readable = true;
+    value.chunk = gathers ? program_.rank * program_.input.chunks + i : i;
+    value.contributions.insert(program_.rank);
+    value.expression = leaf_expression(program_.rank, value.chunk);
+  }
+}
+
+Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iteration) const {
+  const std::int32_t chunk = reference.chunk.at(iteration);
+  const std::int32_t inputs = program_.input.chunks;
+  const std::int32_t outputs = program_.output.chunks;
+  const std::int32_t limit = reference.buffer == Buffer::input    ? inputs
+                             : reference.buffer == Buffer::output ? outputs
+                                                                  : program_.scratch_slots;
+  if (reference.buffer == Buffer::none || chunk < 0 || chunk >= limit) {
+    return invalid_argument(fmt::format("chunk {} of buffer {} does not exist (it has {})", chunk,
+                                        static_cast<int>(reference.buffer), limit));
+  }
+  if (reference.buffer == Buffer::scratch) return static_cast<std::size_t>(inputs + outputs + chunk);
+  if (reference.buffer == Buffer::output) return output_cell(chunk);
+  if (!in_place_) return static_cast<std::size_t>(chunk);
+  switch (request_.collective) {
+    case Collective::all_gather:  // The input is part `rank` of the output.
+      return output_cell(program_.rank * inputs + chunk);
+    case Collective::reduce_scatter: {  // The output is part `rank` of the input.
+      const std::int32_t first = program_.rank * outputs;
+      if (chunk >= first && chunk < first + outputs) return output_cell(chunk - first);
+      return static_cast<std::size_t>(chunk);
+    }
+    default:
+      return output_cell(chunk);
+  }
+}
+
+std::size_t Memory::output_cell(std::int32_t i) const { return static_cast<std::size_t>(program_.input.chunks + i); }
+
+std::int64_t Memory::capacity(const Reference& reference, std::int32_t iteration) const {
+  const std::int32_t chunk = reference.chunk.at(iteration);
+  if (reference.buffer == Buffer::input) return program_.input.part(chunk).size();
+  if (reference.buffer == Buffer::output) return program_.output.part(chunk).size();
+  return program_.slot_elements;
+}
+
+bool Memory::has_output() const {
+  if (request_.collective == Collective::barrier) return false;
+  return request_.collective != Collective::reduce || program_.rank == request_.root;
+}
+
+std::int32_t Memory::output_domain_chunk(std::int32_t i) const {
+  return request_.collective == Collective::reduce_scatter ? program_.rank * program_.output.chunks + i : i;
+}
+
+RankSet Memory::required(std::int32_t domain_chunk) const {
+  RankSet ranks(request_.ranks);
+  if (request_.collective == Collective::broadcast) {
+    ranks.insert(request_.root);
+  } else if (request_.collective == Collective::all_gather) {
+    const std::int32_t owner = domain_chunk / program_.input.chunks;
+    if (owner < request_.ranks) ranks.insert(owner);
+  } else {
+    for (int rank = 0; rank < request_.ranks; ++rank) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+Status Memory::check_outputs() const {
+  if (!has_output()) return {};
+  for (std::int32_t i = 0; i < program_.output.chunks; ++i) {
+    const Value& value = cells_[output_cell(i)];
+    const std::int32_t domain = output_domain_chunk(i);
+    const std::string where = fmt::format("rank {}, output chunk {}", program_.rank, i);
+    if (!value.readable) return invalid_argument(where + ": was never written");
+    if (value.chunk != domain) {
+      return invalid_argument(fmt::format("{}: holds chunk {} of the input, expected chunk {}", where, value.chunk, domain));
+    }
+    const RankSet expected = required(domain);
+    if (value.contributions != expected) {
+      return invalid_argument(fmt::format("{}: holds contributions of {} ranks, not of the {} expected", where,
+                                          value.contributions.size(), expected.size()));
+    }
+    if (value.finished != reduces(request_.collective)) {
+      return invalid_argument(where + (value.finished ? ": was finished though nothing is reduced" : ": was never finished"));
+    }
+  }
+  return {};
+}
+
+}  // namespace trireme::plan
