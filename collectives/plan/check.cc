@@ -48,6 +48,7 @@ class Checker {
   Status enter_round(Machine& machine);
   Status check_op(const Machine& machine, const Op& op) const;
   Status check_conflicts(const Machine& machine) const;
+  bool is_overlaid_copy(const Machine& machine, const Op& op) const;
   Status execute();
   Result<bool> step(Machine& machine);
   Result<bool> try_op(Machine& machine, std::size_t index);
@@ -152,6 +153,13 @@ Status Checker::check_op(const Machine& machine, const Op& op) const {
   return {};
 }
 
+// Copying a chunk onto itself, as happens in place, writes nothing.
+bool Checker::is_overlaid_copy(const Machine& machine, const Op& op) const {
+  const std::int32_t iteration = machine.cursor.iteration();
+  return op.kind == OpKind::copy && !op.finish &&
+         machine.memory.cell(op.target, iteration).value() == machine.memory.cell(op.a, iteration).value();
+}
+
 // Within a round nothing may be written that another operation reads or writes, and a
 // pair of ranks exchanges at most one message in each direction.
 Status Checker::check_conflicts(const Machine& machine) const {
@@ -160,7 +168,7 @@ Status Checker::check_conflicts(const Machine& machine) const {
   std::map<std::size_t, std::size_t> writer;
   std::map<std::pair<int, bool>, std::size_t> channels;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].target.buffer != Buffer::none) {
+    if (ops[i].target.buffer != Buffer::none && !is_overlaid_copy(machine, ops[i])) {
       const std::size_t cell = machine.memory.cell(ops[i].target, iteration).value();
       if (!writer.emplace(cell, i).second) return invalid_argument(where(machine) + ": two operations write one chunk");
     }

@@ -71,7 +71,7 @@ Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iterat
   }
   if (reference.buffer == Buffer::scratch) return static_cast<std::size_t>(inputs + outputs + chunk);
   if (reference.buffer == Buffer::output) return output_cell(chunk);
-  if (!in_place_) return static_cast<std::size_t>(chunk);
+  if (!in_place_ || request_.collective == Collective::barrier) return static_cast<std::size_t>(chunk);
   switch (request_.collective) {
     case Collective::all_gather:  // The input is part `rank` of the output.
       return output_cell(program_.rank * inputs + chunk);

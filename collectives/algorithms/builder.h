@@ -1,0 +1,53 @@
+// Builder: writes a Program down, loop by loop, and the small vocabulary algorithms use.
+#pragma once
+
+#include <utility>
+
+#include "collectives/plan/api/plan.h"
+#include "collectives/plan/api/simulate.h"
+
+namespace trireme::plan {
+
+class Builder {
+ public:
+  // The usual layouts: all_gather and reduce_scatter have one chunk per rank on the wide
+  // side and one on the narrow one; the others cut input and output into `chunks`.
+  Builder(const Request& request, int rank, std::int32_t chunks);
+
+  // Reserves scratch slots that hold the largest part each.
+  void scratch(std::int32_t slots);
+  // Starts a loop (its first round included); later ops go there.
+  Builder& loop(std::int32_t iterations);
+  // Starts another round of the current loop.
+  Builder& round();
+  Builder& add(const Op& op);
+  Program take() { return std::move(program_); }
+
+ private:
+  Program program_;
+};
+
+// base + stride * i modulo n: chunks and peers around the ring of n.
+inline Affine around(std::int32_t base, std::int32_t stride, std::int32_t n) { return {base, stride, n}; }
+
+Reference input(Affine chunk);
+Reference output(Affine chunk);
+Reference scratch(Affine slot);
+
+// The wire's representation follows from the buffer sent.
+Op send(Reference source, Affine peer, Affine length);
+Op receive(Reference target, Affine peer, Affine length, Wire wire = Wire::element);
+Op copy(Reference target, Reference source, Affine length, bool finish = false);
+Op reduce(Reference target, Reference left, Reference right, Affine length, bool finish = false);
+// target = own + incoming
+Op receive_after(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish = false);
+// target = incoming + own
+Op receive_before(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish = false);
+
+// Bytes of a rank's buffer, as elements and as accumulators.
+double element_bytes(const Request& request, double elements);
+double accumulator_bytes(const Request& request, double elements);
+// Elements of the largest of `parts` balanced parts.
+double largest_part(std::int64_t elements, std::int32_t parts);
+
+}  // namespace trireme::plan
