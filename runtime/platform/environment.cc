@@ -24,6 +24,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       // Set by users.
       {"TRIREME_TIMEOUT_MS", "60000", "Default deadline of collectives"},
       {"TRIREME_JOIN_TIMEOUT_MS", "60000", "How long ranks wait for each other at start"},
+      {"TRIREME_COORDINATOR_GRACE_MS", "2000", "How long a rank looks for a coordinator that went silent"},
       {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
@@ -43,6 +44,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"SLURM_NODEID", "", "Node rank under srun"},
       {"SLURM_JOB_ID", "", "Slurm's job number"},
       {"SLURM_STEP_ID", "", "Slurm's step number"},
+      {"SLURM_RESTART_COUNT", "", "How often Slurm has requeued the job"},
       {"SLURM_STEP_NODELIST", "", "Hosts of the Slurm step"},
       {"SLURM_STEP_TASKS_PER_NODE", "", "Ranks per host of the Slurm step"},
       {"SLURM_NODENAME", "", "This host's name in Slurm"},

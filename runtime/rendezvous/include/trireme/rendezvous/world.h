@@ -30,9 +30,9 @@ struct WorldOptions {
   int size = -1;
   // "host:port" or "unix:@name", or several with commas between, tried in turn; TRIREME_STORE
   std::string store_address;
-  std::string job_id;             // TRIREME_JOB_ID
-  std::string secret;             // Read from the descriptor TRIREME_SECRET_FD names.
-  std::int64_t epoch = -1;        // TRIREME_EPOCH: grows with every attempt.
+  std::string job_id;                     // TRIREME_JOB_ID
+  std::string secret;                     // Read from the descriptor TRIREME_SECRET_FD names.
+  std::int64_t epoch = -1;                // TRIREME_EPOCH: grows with every attempt.
   std::int64_t join_timeout_ms = 60'000;  // TRIREME_JOIN_TIMEOUT_MS, when set, decides.
   // Ranks of equal identity take each other for neighbours on one host; found in the
   // boot id and the namespaces when empty. TRIREME_HOST_ID
@@ -44,10 +44,10 @@ struct WorldOptions {
 // One rank, as all ranks know it.
 struct PeerInfo {
   int rank = 0;
-  int node_rank = 0;              // Hosts numbered in order of their lowest rank.
-  int local_rank = 0;             // Position among the ranks of the same host.
-  std::string host;               // Host name, for people.
-  std::string host_identity;      // Boot id and namespaces: equal means shared memory works.
+  int node_rank = 0;          // Hosts numbered in order of their lowest rank.
+  int local_rank = 0;         // Position among the ranks of the same host.
+  std::string host;           // Host name, for people.
+  std::string host_identity;  // Boot id and namespaces: equal means shared memory works.
   std::int64_t pid = 0;
   std::string to_string() const;  // "rank 3 (node1, pid 4711)"
 };
@@ -55,8 +55,8 @@ struct PeerInfo {
 // What went wrong, once something has: the same words in every rank.
 struct Failure {
   Status status;
-  int culprit_rank = -1;          // -1 when no single rank is to blame.
-  std::uint64_t context = 0;      // The communicator it concerns; 0: the whole world.
+  int culprit_rank = -1;      // -1 when no single rank is to blame.
+  std::uint64_t context = 0;  // The communicator it concerns; 0: the whole world.
 };
 
 class World {
@@ -75,7 +75,7 @@ class World {
   int rank() const;
   int size() const;
   int local_rank() const;
-  int local_size() const;         // Ranks on this host.
+  int local_size() const;  // Ranks on this host.
   int node_rank() const;
   int node_count() const;
   std::int64_t epoch() const;

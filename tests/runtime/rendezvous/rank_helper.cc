@@ -1,0 +1,77 @@
+// A rank as a separate process, for the tests: joins, prints one line, and does what its
+// first argument says. Exit code 0 when all went as the mode expects, 3 with the error on
+// stderr when joining failed, 4 when something else did.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <trireme/rendezvous/world.h>
+
+#include <unistd.h>
+
+namespace trireme {
+namespace {
+
+int fail(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.to_string().c_str());
+  return 4;
+}
+
+std::vector<int> everyone(const World& world) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world.size(); ++rank) ranks.push_back(rank);
+  return ranks;
+}
+
+// Every rank puts its pid; all compare with the table of ranks.
+int exchange_pids(World& world) {
+  const auto values = world.exchange("pids", everyone(world), std::to_string(::getpid()), Deadline::after_ms(60'000));
+  if (!values.is_ok()) return fail(values.status());
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if ((*values)[rank] != std::to_string(world.peer(rank).pid)) return fail(data_loss("a pid differs from the table"));
+  }
+  return 0;
+}
+
+// Waits for a key nobody puts, and prints how that ended.
+int wait_for_failure(World& world) {
+  const auto value = world.get("never", Deadline::after_ms(60'000));
+  const auto failure = world.failure();
+  std::printf("ended: %s | failure: %s, culprit %d\n", value.status().to_string().c_str(),
+              failure ? failure->status.to_string().c_str() : "none", failure ? failure->culprit_rank : -2);
+  std::fflush(stdout);
+  return failure ? 0 : 4;
+}
+
+// `who` stops with `signal`; the others wait and tell what they learnt.
+int lose_one(World& world, int who) {
+  if (int error = exchange_pids(world); error != 0) return error;
+  if (world.rank() == who) ::raise(SIGKILL);
+  return wait_for_failure(world);
+}
+
+int run(const std::string& mode, int argument) {
+  auto joined = World::join();
+  if (!joined.is_ok()) {
+    std::fprintf(stderr, "%s\n", joined.status().to_string().c_str());
+    return 3;
+  }
+  World& world = **joined;
+  std::printf("rank %d of %d local %d of %d node %d of %d job %s\n", world.rank(), world.size(), world.local_rank(),
+              world.local_size(), world.node_rank(), world.node_count(), world.job_id().c_str());
+  std::fflush(stdout);
+  if (mode == "exchange") return exchange_pids(world);
+  if (mode == "kill") return lose_one(world, argument);
+  if (mode == "wait") return wait_for_failure(world);
+  std::fprintf(stderr, "unknown mode %s\n", mode.c_str());
+  return 4;
+}
+
+}  // namespace
+}  // namespace trireme
+
+int main(int argc, char** argv) {
+  return trireme::run(argc > 1 ? argv[1] : "exchange", argc > 2 ? std::atoi(argv[2]) : -1);
+}
