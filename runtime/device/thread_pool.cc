@@ -48,7 +48,9 @@ std::uint32_t unclaimed(std::uint64_t ticket) {
   return static_cast<std::uint32_t>(ticket);
 }
 
-// The pools whose tasks this thread is executing, innermost first.
+// The pools whose tasks this thread is executing, innermost first. A worker's chain goes
+// on with that of the thread that called run(), so a nested run is recognised whichever
+// thread it lands on.
 struct Frame {
   const void* pool;
   const Frame* outer;
@@ -85,6 +87,7 @@ struct ThreadPool::Impl {
     context.store(task_context, std::memory_order_relaxed);
     call.store(task_call, std::memory_order_relaxed);
     tasks.store(task_count, std::memory_order_relaxed);
+    caller_frames.store(frames, std::memory_order_relaxed);
     finished.store(0, std::memory_order_relaxed);
     const std::uint64_t number = (ticket.load(std::memory_order_relaxed) >> 32) + 1;
     ticket.store(number << 32 | task_count);
@@ -107,15 +110,17 @@ struct ThreadPool::Impl {
   // Claims and executes tasks until none is left. Returns whether there was one.
   bool work() {
     bool any = false;
-    const Frame frame{this, frames};
-    frames = &frame;
+    const Frame* const own_frames = frames;
     std::uint64_t seen = ticket.load(std::memory_order_acquire);
     while (unclaimed(seen) != 0) {
       const void* const task_context = context.load(std::memory_order_relaxed);
       const Call task_call = call.load(std::memory_order_relaxed);
       const std::uint32_t task_count = tasks.load(std::memory_order_relaxed);
       if (!ticket.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      const Frame frame{this, caller_frames.load(std::memory_order_relaxed)};
+      frames = &frame;
       task_call(task_context, task_count - unclaimed(seen));
+      frames = own_frames;
       any = true;
       if (finished.fetch_add(1) + 1 == task_count && caller_sleeps.load()) {
         const std::lock_guard lock(sleep_mutex);
@@ -123,7 +128,6 @@ struct ThreadPool::Impl {
       }
       seen = ticket.load(std::memory_order_acquire);
     }
-    frames = frame.outer;
     return any;
   }
 
@@ -170,6 +174,7 @@ struct ThreadPool::Impl {
   std::atomic<const void*> context{nullptr};
   std::atomic<Call> call{nullptr};
   std::atomic<std::uint32_t> tasks{0};
+  std::atomic<const Frame*> caller_frames{nullptr};
   alignas(64) std::atomic<std::uint32_t> finished{0};
   std::atomic<bool> caller_sleeps{false};
 

@@ -43,50 +43,55 @@ struct ChildPlan {
   char* const* arguments = nullptr;
   char* const* environment = nullptr;
   const SpawnOptions* options = nullptr;
+  const int* keep_fds = nullptr;
+  std::size_t keep_count = 0;
   int null_fd = -1;
   int error_fd = -1;
   int descriptor_limit = 0;
   pid_t parent = 0;
 };
 
+// The child uses raw system calls where libc or a sanitizer wraps the function: wrappers
+// may take locks that another thread held at the moment of the clone.
 [[noreturn]] void fail_in_child(const ChildPlan& plan, Step step) {
   const ChildError error{step, errno};
-  const ssize_t written = ::write(plan.error_fd, &error, sizeof(error));
-  ::_exit(written == sizeof(error) ? 127 : 126);
+  const long written = ::syscall(SYS_write, plan.error_fd, &error, sizeof(error));
+  ::syscall(SYS_exit_group, written == sizeof(error) ? 127 : 126);
+  __builtin_unreachable();
 }
 
 // Moves the three streams out of the way first: one's source may be another's number.
 void place_streams(const ChildPlan& plan) {
   const int sources[3] = {plan.options->stdin_fd >= 0 ? plan.options->stdin_fd : plan.null_fd, plan.options->stdout_fd,
                           plan.options->stderr_fd};
-  int copies[3] = {-1, -1, -1};
+  long copies[3] = {-1, -1, -1};
   for (int stream = 0; stream < 3; ++stream) {
     if (sources[stream] < 0) continue;
-    copies[stream] = ::fcntl(sources[stream], F_DUPFD_CLOEXEC, 3);
+    copies[stream] = ::syscall(SYS_fcntl, sources[stream], F_DUPFD_CLOEXEC, 3);
     if (copies[stream] < 0) fail_in_child(plan, step_streams);
   }
   for (int stream = 0; stream < 3; ++stream) {
-    if (copies[stream] >= 0 && ::dup2(copies[stream], stream) < 0) fail_in_child(plan, step_streams);
+    if (copies[stream] >= 0 && ::syscall(SYS_dup3, copies[stream], stream, 0) < 0) fail_in_child(plan, step_streams);
   }
 }
 
 // Descriptors of libraries may lack close-on-exec: mark everything, then unmark ours.
 void mark_descriptors(const ChildPlan& plan) {
   if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
-    for (int fd = 3; fd < plan.descriptor_limit; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    for (int fd = 3; fd < plan.descriptor_limit; ++fd) ::syscall(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
   }
-  for (const int fd : plan.options->keep_fds) {
-    if (::fcntl(fd, F_SETFD, 0) != 0) fail_in_child(plan, step_descriptors);
+  for (std::size_t i = 0; i < plan.keep_count; ++i) {
+    if (::syscall(SYS_fcntl, plan.keep_fds[i], F_SETFD, 0) != 0) fail_in_child(plan, step_descriptors);
   }
 }
 
 void reset_signals() {
-  struct sigaction defaults {};
-  defaults.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &defaults, nullptr);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // The kernel's struct sigaction, all zero: SIG_DFL, no flags, empty mask.
+  const unsigned long defaults[4] = {};
+  constexpr std::size_t kSetBytes = 8;
+  for (int signal = 1; signal < NSIG; ++signal) ::syscall(SYS_rt_sigaction, signal, defaults, nullptr, kSetBytes);
+  const unsigned long none = 0;
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, kSetBytes);
 }
 
 [[noreturn]] void run_child(const ChildPlan& plan) {
@@ -97,7 +102,8 @@ void reset_signals() {
   if (options.parent_death_signal != 0) {
     if (::prctl(PR_SET_PDEATHSIG, options.parent_death_signal, 0, 0, 0) != 0) fail_in_child(plan, step_death_signal);
     // The parent may have died before the request. In a new PID namespace it shows as 0.
-    if (::getppid() != plan.parent && !options.new_pid_namespace) ::_exit(128 + options.parent_death_signal);
+    if (::getppid() != plan.parent && !options.new_pid_namespace)
+      ::syscall(SYS_exit_group, 128 + options.parent_death_signal);
   }
   if (!options.working_directory.empty() && ::chdir(options.working_directory.c_str()) != 0) {
     fail_in_child(plan, step_folder);
@@ -219,6 +225,8 @@ Result<ChildProcess> ChildProcess::spawn(const SpawnOptions& options) {
   plan.arguments = arguments.data();
   plan.environment = environment.data();
   plan.options = &options;
+  plan.keep_fds = options.keep_fds.data();
+  plan.keep_count = options.keep_fds.size();
   plan.null_fd = null_fd.get();
   plan.error_fd = error_writer.get();
   plan.descriptor_limit = static_cast<int>(std::min<rlim_t>(descriptors.rlim_cur, 65536));

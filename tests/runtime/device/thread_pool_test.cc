@@ -61,6 +61,7 @@ TEST(ThreadPool, NestedRunsExecuteInline) {
   ThreadPool outer(3);
   ThreadPool inner(2);
   std::atomic<int> count{0};
+  // A run within a run is recognised even from a thread of the pool in between.
   outer.run(6, [&](std::size_t) {
     outer.run(5, [&](std::size_t) { count.fetch_add(1); });
     inner.run(4, [&](std::size_t) { outer.run(3, [&](std::size_t) { count.fetch_add(1); }); });
