@@ -27,6 +27,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_COORDINATOR_GRACE_MS", "2000", "How long a rank looks for a coordinator that went silent"},
       {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
+      {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses or CIDRs, commas between"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},

@@ -24,7 +24,7 @@
 namespace trireme {
 
 struct FabricOptions {
-  std::span<const TransportFactory> transports;  // In order of preference at equal figures.
+  std::span<const TransportFactory> transports;  // transport_table(), or a part of it.
   // A name of the table. "": what TRIREME_TRANSPORT says, or the best one when unset.
   std::string forced_transport;
   std::size_t channel_bytes = 256 * 1024;        // Rounded up to a power of two.

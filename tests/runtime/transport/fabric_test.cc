@@ -1,0 +1,137 @@
+#include "runtime/transport/api/fabric.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "runtime/rendezvous/api/local_worlds.h"
+#include "runtime/transport/table/api/transport_table.h"
+
+namespace trireme {
+namespace {
+
+using Fabrics = std::vector<Result<std::unique_ptr<Fabric>>>;
+
+// Creates one fabric per rank, at once; forced[r] is what rank r forces.
+Fabrics create(const std::vector<std::shared_ptr<World>>& worlds, const std::vector<std::string>& forced,
+               std::span<const TransportFactory> table = transport_table()) {
+  Fabrics fabrics;
+  for (std::size_t i = 0; i < worlds.size(); ++i) fabrics.emplace_back(aborted("not created"));
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < worlds.size(); ++r) {
+    threads.emplace_back([&, r] {
+      FabricOptions options;
+      options.transports = table;
+      options.forced_transport = forced.empty() ? "" : forced[r];
+      fabrics[r] = Fabric::create(worlds[r], options);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return fabrics;
+}
+
+std::vector<std::shared_ptr<World>> worlds_of(int size, int ranks_per_host = 0) {
+  LocalWorldsOptions options;
+  options.ranks_per_host = ranks_per_host;
+  auto worlds = make_local_worlds(size, options);
+  EXPECT_TRUE(worlds.is_ok()) << worlds.status().to_string();
+  return std::move(worlds).value();
+}
+
+TEST(Fabric, SharedMemoryWithinAHostAndTcpAcross) {
+  const auto worlds = worlds_of(4, 2);
+  const Fabrics fabrics = create(worlds, {});
+  for (int r = 0; r < 4; ++r) {
+    const auto& fabric = fabrics[static_cast<std::size_t>(r)];
+    ASSERT_TRUE(fabric.is_ok()) << fabric.status().to_string();
+    for (int peer = 0; peer < 4; ++peer) {
+      if (peer == r) continue;
+      EXPECT_EQ((*fabric)->choice(peer).transport, peer / 2 == r / 2 ? "shm" : "tcp") << (*fabric)->explain(peer);
+    }
+  }
+  const std::string text = (*fabrics[0])->explain(2);
+  EXPECT_NE(text.find("hosts differ"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
+}
+
+TEST(Fabric, SeveralFabricsOfOneWorldDoNotMixTheirExchanges) {
+  const auto worlds = worlds_of(2);
+  const Fabrics first = create(worlds, {"shm", "shm"});
+  const Fabrics second = create(worlds, {"tcp", "tcp"});
+  ASSERT_TRUE(first[0].is_ok() && first[1].is_ok() && second[0].is_ok() && second[1].is_ok());
+  EXPECT_EQ((*first[0])->choice(1).transport, "shm");
+  EXPECT_EQ((*second[1])->choice(0).transport, "tcp");
+}
+
+TEST(Fabric, DifferentForcedTransportsAreNamedOnBothRanks) {
+  const auto worlds = worlds_of(2);
+  for (const auto& fabric : create(worlds, {"shm", "tcp"})) {
+    ASSERT_FALSE(fabric.is_ok());
+    EXPECT_EQ(fabric.status().code(), StatusCode::mismatch);
+    EXPECT_NE(fabric.status().message().find("shm"), std::string::npos) << fabric.status().to_string();
+    EXPECT_NE(fabric.status().message().find("tcp"), std::string::npos) << fabric.status().to_string();
+  }
+}
+
+TEST(Fabric, AnUnknownForcedTransportIsRefusedWithTheKnownOnes) {
+  const auto worlds = worlds_of(2);
+  for (const auto& fabric : create(worlds, {"pigeon", "pigeon"})) {
+    ASSERT_FALSE(fabric.is_ok());
+    EXPECT_EQ(fabric.status().code(), StatusCode::invalid_argument);
+    EXPECT_NE(fabric.status().message().find("shm, tcp"), std::string::npos) << fabric.status().to_string();
+  }
+}
+
+TEST(Fabric, NoPathNamesBothRanksAndEveryReason) {
+  const auto worlds = worlds_of(2, 1);
+  for (const auto& fabric : create(worlds, {}, transport_table().first(1))) {
+    ASSERT_FALSE(fabric.is_ok());
+    EXPECT_EQ(fabric.status().code(), StatusCode::unavailable);
+    for (const char* part : {"rank 0", "rank 1", "shm: hosts differ"}) {
+      EXPECT_NE(fabric.status().message().find(part), std::string::npos) << fabric.status().to_string();
+    }
+  }
+}
+
+Result<std::unique_ptr<Transport>> never_created(const TransportEnvironment&) { return unavailable("no such device here"); }
+
+TEST(Fabric, ATransportThatCannotBeCreatedIsACandidateWithAReason) {
+  const auto worlds = worlds_of(2);
+  const std::vector<TransportFactory> table = {{"broken", never_created}, transport_table()[0]};
+  const Fabrics fabrics = create(worlds, {}, table);
+  ASSERT_TRUE(fabrics[0].is_ok()) << fabrics[0].status().to_string();
+  EXPECT_EQ((*fabrics[0])->choice(1).transport, "shm");
+  EXPECT_NE((*fabrics[0])->explain(1).find("no such device here"), std::string::npos) << (*fabrics[0])->explain(1);
+}
+
+TEST(Fabric, ARankAloneNeedsNoTransport) {
+  const auto worlds = worlds_of(1);
+  const Fabrics fabrics = create(worlds, {});
+  ASSERT_TRUE(fabrics[0].is_ok()) << fabrics[0].status().to_string();
+  Doorbell& bell = (*fabrics[0])->doorbell();
+  const std::uint32_t seen = bell.value();
+  bell.ring();
+  EXPECT_TRUE(bell.wait(seen, Deadline::after_ms(0)));
+  EXPECT_FALSE((*fabrics[0])->open_channel(0, 1).is_ok());
+}
+
+TEST(Fabric, AFailureOfTheWorldRingsAndBreaksTheCulpritsChannelsOnly) {
+  const auto worlds = worlds_of(3);
+  const Fabrics fabrics = create(worlds, {});
+  auto to_culprit = (*fabrics[0])->open_channel(1, 1);
+  auto to_other = (*fabrics[0])->open_channel(2, 1);
+  ASSERT_TRUE(to_culprit.is_ok() && to_other.is_ok());
+  Doorbell& bell = (*fabrics[0])->doorbell();
+  worlds[2]->report_failure({.status = peer_dead("rank 1 fell overboard"), .culprit_rank = 1});
+  for (;;) {
+    const std::uint32_t seen = bell.value();
+    if (!(*to_culprit)->status().is_ok()) break;
+    ASSERT_TRUE(bell.wait(seen, Deadline::after_ms(60'000)));
+  }
+  EXPECT_EQ((*to_culprit)->status().code(), StatusCode::peer_dead);
+  EXPECT_NE((*to_culprit)->status().message().find("overboard"), std::string::npos);
+  EXPECT_TRUE((*to_other)->status().is_ok());
+}
+
+}  // namespace
+}  // namespace trireme
