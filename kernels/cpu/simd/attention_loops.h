@@ -7,8 +7,8 @@
 // Backward, for each tile of keys: for each tile of queries from the diagonal on,
 //   P = exp(S - log_sum_exp); dV += P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)) scale;
 //   dK += dS^T Q; dQ += dS K.
-// Tiles are copied into dense, zero-padded buffers on the stack first: rows of kTileMax
-// keys, or of head_dim rounded up to whole vectors. Work is about 4 T^2 / 2 head_dim
+// Tiles are copied into dense, zero-padded buffers on the stack first: rows of head_dim
+// rounded up to whole vectors or, transposed, of as many keys as a tile has. Work is about 4 T^2 / 2 head_dim
 // operations forward and 10 T^2 / 2 head_dim backward; memory does not grow with T.
 // Source: Dao, "FlashAttention-2", 2023.
 // Compiled once per instruction set; see small_float.h.
@@ -47,12 +47,37 @@ void pack(TileBuffer& to, const float* from, std::int64_t stride, std::size_t ro
   }
 }
 
-// The transpose: `width` rows of kTileMax elements, zeros beyond `rows` up to a whole vector.
-void pack_transposed(TileBuffer& to, const float* from, std::int64_t stride, std::size_t rows, std::size_t width) {
-  const std::size_t row_end = padded(rows);
-  for (std::size_t r = 0; r < row_end; ++r) {
-    const float* source = from + static_cast<std::int64_t>(r) * stride;
-    for (std::size_t d = 0; d < width; ++d) to.at[d * kTileMax + r] = r < rows ? source[d] : 0.0f;
+// Eight by eight in registers: pairs, then quadruples of rows interleaved.
+inline void transpose_block(Vec (&v)[kLanes]) {
+  Vec pair[kLanes], quad[kLanes];
+  for (std::size_t i = 0; i < kLanes; i += 2) {
+    pair[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (std::size_t i = 0; i < kLanes; i += 4) {
+    for (std::size_t j = 0; j < 2; ++j) {
+      quad[i + 2 * j] = __builtin_shufflevector(pair[i + j], pair[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      quad[i + 2 * j + 1] = __builtin_shufflevector(pair[i + j], pair[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    v[i] = __builtin_shufflevector(quad[i], quad[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    v[i + 4] = __builtin_shufflevector(quad[i], quad[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+// The transpose: `width` rows of `row_length` elements, zeros beyond `rows` up to a whole vector.
+void pack_transposed(TileBuffer& to, const float* from, std::int64_t stride, std::size_t rows, std::size_t width,
+                     std::size_t row_length) {
+  for (std::size_t r = 0; r < rows; r += kLanes) {
+    for_vectors(width, [&](std::size_t d, std::size_t lanes) {
+      Vec block[kLanes];
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        block[i] = r + i < rows ? load_lanes(from + static_cast<std::int64_t>(r + i) * stride + d, lanes) : Vec{};
+      }
+      transpose_block(block);
+      for (std::size_t i = 0; i < lanes; ++i) store(to.at + (d + i) * row_length + r, block[i]);
+    });
   }
 }
 
@@ -103,9 +128,9 @@ void attention_rows(float* out, float* log_sum_exp, const AttentionHead& head, s
   const TileOperand q{head.q + begin * stride, stride, 1};
   for (std::size_t k0 = 0; k0 < begin + rows; k0 += tile) {
     const std::size_t columns = smaller(tile, begin + rows - k0);
-    pack_transposed(keys, head.k + k0 * stride, head.qkv_stride, columns, width);
+    pack_transposed(keys, head.k + k0 * stride, head.qkv_stride, columns, width, tile);
     pack(values, head.v + k0 * stride, head.qkv_stride, columns, width);
-    tile_product(scores.at, kTileMax, q, keys.at, kTileMax, rows, padded(columns), width, false);
+    tile_product(scores.at, kTileMax, q, keys.at, tile, rows, padded(columns), width, false);
     for (std::size_t r = 0; r < rows; ++r) {
       float* s = scores.at + r * kTileMax;
       const std::size_t valid = smaller(columns, begin + r + 1 - k0);
@@ -179,13 +204,14 @@ void attention_backward_tile(const AttentionHead& head, const AttentionGradients
   const std::size_t padded_columns = padded(tile.columns);
   const auto q_at = begin * static_cast<std::size_t>(head.qkv_stride);
   const auto out_at = begin * static_cast<std::size_t>(head.out_stride);
+  const auto length = static_cast<std::size_t>(tile_rows(head.head_dim));
   TileBuffer queries, douts, dq;
   ScoreBuffer p, dp;
   pack(queries, head.q + q_at, head.qkv_stride, rows, width);
   pack(douts, g.dout + out_at, head.out_stride, rows, width);
-  tile_product(p.at, kTileMax, {queries.at, padded_width, 1}, tile.keys_transposed.at, kTileMax, rows, padded_columns,
+  tile_product(p.at, kTileMax, {queries.at, padded_width, 1}, tile.keys_transposed.at, length, rows, padded_columns,
                width, false);
-  tile_product(dp.at, kTileMax, {douts.at, padded_width, 1}, tile.values_transposed.at, kTileMax, rows,
+  tile_product(dp.at, kTileMax, {douts.at, padded_width, 1}, tile.values_transposed.at, length, rows,
                padded_columns, width, false);
   for (std::size_t r = 0; r < rows; ++r) {
     const std::size_t valid = smaller(tile.columns, begin + r + 1 - tile.begin);
@@ -215,8 +241,8 @@ void attention_backward_loop(const AttentionHead& head, const AttentionGradients
     tile.columns = smaller(rows, tokens - k0);
     const std::size_t at = k0 * static_cast<std::size_t>(head.qkv_stride);
     pack(tile.keys, head.k + at, head.qkv_stride, tile.columns, width);
-    pack_transposed(tile.keys_transposed, head.k + at, head.qkv_stride, tile.columns, width);
-    pack_transposed(tile.values_transposed, head.v + at, head.qkv_stride, tile.columns, width);
+    pack_transposed(tile.keys_transposed, head.k + at, head.qkv_stride, tile.columns, width, rows);
+    pack_transposed(tile.values_transposed, head.v + at, head.qkv_stride, tile.columns, width, rows);
     for (std::size_t q0 = k0; q0 < tokens; q0 += rows) {
       attention_backward_tile(head, g, tile, q0, smaller(rows, tokens - q0));
     }
