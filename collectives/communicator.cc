@@ -1,0 +1,254 @@
+#include <trireme/collectives/communicator.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+#include <trireme/base/hash.h>
+
+#include "collectives/execute/core.h"
+#include "collectives/execute/validate.h"
+
+namespace trireme {
+
+struct Work::Operation : OperationState {
+  std::shared_ptr<Core> core;  // Set while a Work may wait for it.
+};
+
+struct Communicator::Impl {
+  std::shared_ptr<Core> core;
+  std::vector<std::shared_ptr<Work::Operation>> pool;  // Reused once nobody holds them.
+
+  Status call(const Call& call, const void* input, void* output);
+  Work call_async(const Call& call, const void* input, void* output);
+  std::shared_ptr<Work::Operation> new_operation();
+  // For one rank: done at once. Returns false when there is something to wait for.
+  bool trivially_done(const Call& call) const { return core->size() == 1 && call.kind < CallKind::send; }
+  Status call_alone(const Call& call, const void* input, void* output);
+};
+
+namespace {
+
+Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op = ReduceOp::sum, int root = 0, int tag = 0) {
+  Call call;
+  call.kind = kind;
+  call.type = type;
+  call.op = op;
+  call.root = root;
+  call.tag = tag;
+  call.count = count;
+  return call;
+}
+
+Call barrier_call() { return make_call(CallKind::barrier, 0, DataType::u8); }
+
+}  // namespace
+
+// ---- Work ----
+
+Work::Work(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+
+Status Work::wait() {
+  if (operation_ == nullptr) return {};
+  if (operation_->done()) return operation_->status();
+  return operation_->core->wait(*operation_);
+}
+
+bool Work::test() {
+  if (operation_ == nullptr || operation_->done()) return true;
+  operation_->core->poll();
+  return operation_->done();
+}
+
+// ---- calls ----
+
+Status Communicator::Impl::call_alone(const Call& call, const void* input, void* output) {
+  TRIREME_RETURN_IF_ERROR(core->status());
+  // The reduction of one contribution, and its average, is itself.
+  if (call.count > 0 && call.kind != CallKind::barrier && input != output) {
+    std::memcpy(output, input, call.count * size_of(call.type));
+  }
+  return {};
+}
+
+Status Communicator::Impl::call(const Call& call, const void* input, void* output) {
+  TRIREME_RETURN_IF_ERROR(validate_call(call, input, output, core->rank(), core->size()));
+  if (trivially_done(call)) return call_alone(call, input, output);
+  OperationState operation;
+  operation.call = call;
+  operation.input = input;
+  operation.output = output;
+  core->start(operation);
+  return core->wait(operation);
+}
+
+std::shared_ptr<Work::Operation> Communicator::Impl::new_operation() {
+  for (const auto& operation : pool) {
+    if (operation.use_count() != 1) continue;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    operation->recycle();
+    return operation;
+  }
+  pool.push_back(std::make_shared<Work::Operation>());
+  return pool.back();
+}
+
+Work Communicator::Impl::call_async(const Call& call, const void* input, void* output) {
+  std::shared_ptr<Work::Operation> operation = new_operation();
+  operation->core = core;
+  const Status valid = validate_call(call, input, output, core->rank(), core->size());
+  if (!valid.is_ok() || trivially_done(call)) {
+    operation->complete(valid.is_ok() ? call_alone(call, input, output) : valid);
+    return Work(std::move(operation));
+  }
+  operation->call = call;
+  operation->input = input;
+  operation->output = output;
+  operation->keep = operation;
+  core->start(*operation);
+  core->poll();
+  core->leave_to_progress_thread();
+  return Work(std::move(operation));
+}
+
+// ---- Communicator ----
+
+Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Communicator::~Communicator() {
+  impl_->core->close();
+  for (const auto& operation : impl_->pool) {
+    if (operation.use_count() == 1) operation->core.reset();
+  }
+}
+
+Result<std::shared_ptr<Communicator>> Communicator::create(std::shared_ptr<World> world,
+                                                           const CommunicatorOptions& options) {
+  if (world == nullptr) return invalid_argument("Communicator::create: world is null; pass what World::join returned");
+  TRIREME_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, Engine::create(std::move(world), options));
+  std::vector<int> members;
+  for (int rank = 0; rank < engine->world().size(); ++rank) members.push_back(rank);
+  auto impl = std::make_unique<Impl>();
+  const std::uint64_t context = engine->first_context();
+  impl->core = std::make_shared<Core>(std::move(engine), context, std::move(members));
+  return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
+}
+
+int Communicator::rank() const { return impl_->core->rank(); }
+int Communicator::size() const { return impl_->core->size(); }
+World& Communicator::world() const { return impl_->core->engine()->world(); }
+
+int Communicator::world_rank(int rank) const {
+  TRIREME_CHECK(rank >= 0 && rank < size(), "world_rank: no such rank in this communicator");
+  return impl_->core->members()[static_cast<std::size_t>(rank)];
+}
+
+Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
+  Core& core = *impl_->core;
+  std::vector<std::int32_t> all(2 * static_cast<std::size_t>(core.size()));
+  const std::int32_t own[2] = {color, key};
+  TRIREME_RETURN_IF_ERROR(impl_->call(make_call(CallKind::split, 2, DataType::i32), own, all.data()));
+  if (color < 0) return std::shared_ptr<Communicator>();
+  std::vector<int> ranks;
+  for (int rank = 0; rank < core.size(); ++rank) {
+    if (all[2 * static_cast<std::size_t>(rank)] == color) ranks.push_back(rank);
+  }
+  const auto key_of = [&](int rank) { return all[2 * static_cast<std::size_t>(rank) + 1]; };
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
+  for (int& rank : ranks) rank = core.members()[static_cast<std::size_t>(rank)];
+  // Equal in all members: the parent, how many calls it has seen, the color. Alone, a
+  // communicator has no peers to agree with.
+  const std::uint64_t context = hash64(fmt::format("{}/{}/{}", core.context(), core.calls(), color)) & ~std::uint64_t{1};
+  auto impl = std::make_unique<Impl>();
+  impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks));
+  return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
+}
+
+Status Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op) {
+  return impl_->call(make_call(CallKind::all_reduce, count, type, op), input, output);
+}
+
+Status Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root) {
+  return impl_->call(make_call(CallKind::reduce, count, type, op, root), input, output);
+}
+
+Status Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root) {
+  return impl_->call(make_call(CallKind::broadcast, count, type, ReduceOp::sum, root), input, output);
+}
+
+Status Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type) {
+  return impl_->call(make_call(CallKind::all_gather, count, type), input, output);
+}
+
+Status Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op) {
+  return impl_->call(make_call(CallKind::reduce_scatter, count, type, op), input, output);
+}
+
+Status Communicator::barrier() { return impl_->call(barrier_call(), nullptr, nullptr); }
+
+Status Communicator::send(const void* data, std::size_t count, DataType type, int destination, int tag) {
+  return impl_->call(make_call(CallKind::send, count, type, ReduceOp::sum, destination, tag), data, nullptr);
+}
+
+Status Communicator::receive(void* data, std::size_t count, DataType type, int source, int tag) {
+  return impl_->call(make_call(CallKind::receive, count, type, ReduceOp::sum, source, tag), nullptr, data);
+}
+
+Work Communicator::all_reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op) {
+  return impl_->call_async(make_call(CallKind::all_reduce, count, type, op), input, output);
+}
+
+Work Communicator::reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
+                                int root) {
+  return impl_->call_async(make_call(CallKind::reduce, count, type, op, root), input, output);
+}
+
+Work Communicator::broadcast_async(const void* input, void* output, std::size_t count, DataType type, int root) {
+  return impl_->call_async(make_call(CallKind::broadcast, count, type, ReduceOp::sum, root), input, output);
+}
+
+Work Communicator::all_gather_async(const void* input, void* output, std::size_t count, DataType type) {
+  return impl_->call_async(make_call(CallKind::all_gather, count, type), input, output);
+}
+
+Work Communicator::reduce_scatter_async(const void* input, void* output, std::size_t count, DataType type,
+                                        ReduceOp op) {
+  return impl_->call_async(make_call(CallKind::reduce_scatter, count, type, op), input, output);
+}
+
+Work Communicator::barrier_async() { return impl_->call_async(barrier_call(), nullptr, nullptr); }
+
+Work Communicator::send_async(const void* data, std::size_t count, DataType type, int destination, int tag) {
+  return impl_->call_async(make_call(CallKind::send, count, type, ReduceOp::sum, destination, tag), data, nullptr);
+}
+
+Work Communicator::receive_async(void* data, std::size_t count, DataType type, int source, int tag) {
+  return impl_->call_async(make_call(CallKind::receive, count, type, ReduceOp::sum, source, tag), nullptr, data);
+}
+
+void Communicator::poll() { impl_->core->poll(); }
+Status Communicator::status() const { return impl_->core->status(); }
+void Communicator::abort(const std::string& reason) { impl_->core->abort(reason); }
+
+std::string Communicator::explain() const {
+  const Core& core = *impl_->core;
+  std::string text = fmt::format("communicator of {} ranks, context {:016x}, deadline {} ms\n", core.size(), core.context(),
+                                 core.engine()->timeout_ms());
+  for (int rank = 0; rank < core.size(); ++rank) {
+    if (rank == core.rank()) continue;
+    text += fmt::format("to rank {}: {}\n", rank, core.engine()->fabric()->explain(core.members()[static_cast<std::size_t>(rank)]));
+  }
+  if (core.size() == 1) return text + "alone: calls are copies\n";
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64} << 10, std::size_t{64} << 20}) {
+    text += explain_all_reduce(bytes / 4, DataType::f32, ReduceOp::sum);
+  }
+  return text;
+}
+
+std::string Communicator::explain_all_reduce(std::size_t count, DataType type, ReduceOp op) const {
+  const Core& core = *impl_->core;
+  if (core.size() == 1) return "alone: calls are copies\n";
+  return core.selector().explain(core.request_of(make_call(CallKind::all_reduce, count, type, op)));
+}
+
+}  // namespace trireme

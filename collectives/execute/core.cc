@@ -1,0 +1,385 @@
+#include "collectives/execute/core.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+#include <trireme/platform/clock.h>
+
+namespace trireme {
+namespace {
+
+constexpr std::size_t kMostCachedPlans = 512;
+constexpr int kPollSweeps = 16;
+
+bool is_one_host(World& world, const std::vector<int>& members) {
+  return std::all_of(members.begin(), members.end(), [&](int member) {
+    return world.peer(member).host_identity == world.peer(members.front()).host_identity;
+  });
+}
+
+}  // namespace
+
+Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<int> members)
+    : engine_(std::move(engine)),
+      context_(context),
+      members_(std::move(members)),
+      selector_(engine_->network(is_one_host(engine_->world(), members_)), engine_->forced()),
+      record_(std::make_shared<ActivityRecord>(context)),
+      links_(members_.size()),
+      offices_(members_.size()),
+      executor_(*this) {
+  const auto self = std::find(members_.begin(), members_.end(), engine_->world().rank());
+  rank_ = static_cast<int>(self - members_.begin());
+  engine_->add(this, record_);
+}
+
+Core::~Core() { close(); }
+
+plan::Request Core::request_of(const Call& call) const {
+  plan::Request request;
+  request.collective = collective_of(call.kind);
+  request.ranks = size();
+  request.root = call.root;
+  request.count = static_cast<std::int64_t>(call.count);
+  request.element_bytes = static_cast<std::int64_t>(size_of(call.type));
+  request.wide = plan::reduces(request.collective) && is_wide_reduction(call.type, call.op);
+  return request;
+}
+
+Result<Link*> Core::link(int peer) {
+  std::unique_ptr<Link>& link = links_[static_cast<std::size_t>(peer)];
+  if (link == nullptr) {
+    auto channel = engine_->fabric()->open_channel(members_[static_cast<std::size_t>(peer)], context_);
+    if (!channel.is_ok()) return channel.status();
+    link = std::make_unique<Link>(std::move(channel).value());
+  }
+  return link.get();
+}
+
+// Messages have the odd contexts, so that they never share a channel with collectives.
+Result<PostOffice*> Core::post_office(int peer) {
+  std::unique_ptr<PostOffice>& office = offices_[static_cast<std::size_t>(peer)];
+  if (office == nullptr) {
+    auto channel = engine_->fabric()->open_channel(members_[static_cast<std::size_t>(peer)], context_ | 1);
+    if (!channel.is_ok()) return channel.status();
+    office = std::make_unique<PostOffice>(std::move(channel).value(), rank_);
+    open_offices_.push_back(static_cast<std::size_t>(peer));
+  }
+  return office.get();
+}
+
+const CompiledPlan& Core::compiled(const Call& call) {
+  const PlanKey key{static_cast<std::uint64_t>(collective_of(call.kind)) | static_cast<std::uint64_t>(call.type) << 8 |
+                        static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.root) << 32,
+                    call.count};
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return *found->second;
+  if (plans_.size() >= kMostCachedPlans) plans_.clear();  // Nothing runs while a plan is made.
+  const plan::Request request = request_of(call);
+  const plan::Algorithm* algorithm = selector_.choose(request);
+  auto plan = std::make_unique<CompiledPlan>();
+  plan->program = algorithm->program(request, rank_);
+  plan->arithmetic = Arithmetic(call.type, call.op, request.wide, request.ranks);
+  plan->algorithm = static_cast<std::uint8_t>(algorithm - plan::algorithms().data());
+  plan->scratch_bytes = static_cast<std::size_t>(plan->program.scratch_slots) *
+                        static_cast<std::size_t>(plan->program.slot_elements) * plan->arithmetic.bytes_of(true);
+  return *plans_.emplace(key, std::move(plan)).first->second;
+}
+
+void Core::start(OperationState& operation) {
+  const std::lock_guard lock(mutex_);
+  operation.start_ticks = tsc_now();
+  learn_failure();
+  if (!broken_.is_ok()) return operation.complete(broken_);
+  if (closed_) return operation.complete(aborted("the communicator is closed"));
+  if (operation.call.kind < CallKind::send) {
+    enqueue(operation);
+  } else if (operation.call.root == rank_) {
+    post_locally(operation);
+  } else {
+    auto office = post_office(operation.call.root);
+    if (!office.is_ok()) return operation.complete(office.status());
+    office.value()->post(&operation);
+  }
+  pending_.store(count_pending());
+}
+
+void Core::enqueue(OperationState& operation) {
+  operation.call.sequence = ++sequence_;
+  operation.next = nullptr;
+  (last_ == nullptr ? first_ : last_->next) = &operation;
+  last_ = &operation;
+  ++queued_;
+}
+
+// A message to ourselves: its two halves meet here.
+void Core::post_locally(OperationState& operation) {
+  const auto other = std::find_if(to_self_.begin(), to_self_.end(), [&](const OperationState* candidate) {
+    return candidate->call.kind != operation.call.kind && candidate->call.tag == operation.call.tag;
+  });
+  if (other == to_self_.end()) {
+    to_self_.push_back(&operation);
+    return;
+  }
+  OperationState* half = *other;
+  to_self_.erase(other);
+  OperationState& send = operation.call.kind == CallKind::send ? operation : *half;
+  OperationState& receive = operation.call.kind == CallKind::send ? *half : operation;
+  Status status;
+  if (send.call.count != receive.call.count || send.call.type != receive.call.type) {
+    const int self = engine_->world().rank();
+    status = mismatch_status(engine_->names(), self, send.call, self, receive.call);
+    report(status, self);
+  } else if (send.call.count > 0) {
+    std::memmove(receive.output, send.input, send.call.count * size_of(send.call.type));
+  }
+  send.complete(status);
+  receive.complete(status);
+  if (!status.is_ok()) break_with(status);
+}
+
+std::size_t Core::count_pending() const {
+  std::size_t pending = queued_ + to_self_.size();
+  for (std::size_t peer : open_offices_) pending += offices_[peer]->pending();
+  return pending;
+}
+
+bool Core::advance() {
+  if (learn_failure()) return true;
+  bool moved = advance_collective();
+  moved |= advance_messages();
+  if (moved) {
+    idle_since_ns_ = 0;
+    link_broken_since_ns_ = 0;
+    if (waiting_published_) {
+      record_->set_waiting({}, "");
+      waiting_published_ = false;
+    }
+  }
+  return moved;
+}
+
+bool Core::advance_collective() {
+  if (first_ == nullptr) return false;
+  OperationState& operation = *first_;
+  if (!executor_.active()) {
+    const CompiledPlan& plan = compiled(operation.call);
+    operation.call.algorithm = plan.algorithm;
+    operation.start_ticks = tsc_now();
+    record_->enter(operation.call);
+    executor_.start(plan, operation.call, operation.input, operation.output);
+  }
+  const bool moved = executor_.sweep();
+  if (executor_.done()) {
+    complete_current();
+    return true;
+  }
+  if (const auto& differs = executor_.mismatch(); differs) {
+    const int other = members_[static_cast<std::size_t>(differs->peer)];
+    Status status;
+    if (differs->theirs) {
+      // The peer may be ahead or behind: show what we called under its number.
+      const Call ours = record_->recent_call(differs->theirs->sequence).value_or(operation.call);
+      status = mismatch_status(engine_->names(), engine_->world().rank(), ours, other, *differs->theirs);
+    } else {
+      status = data_loss(fmt::format("{} sent bytes that are no call signature: start all ranks from one build",
+                                     engine_->names()[static_cast<std::size_t>(other)]));
+    }
+    report(status, other);
+    return true;
+  }
+  if (!executor_.error().is_ok()) {
+    report(executor_.error(), -1);
+    return true;
+  }
+  return moved;
+}
+
+void Core::complete_current() {
+  OperationState* operation = first_;
+  first_ = operation->next;
+  if (first_ == nullptr) last_ = nullptr;
+  --queued_;
+  executor_.reset();
+  record_->leave();
+  pending_.store(count_pending());
+  operation->complete({});
+}
+
+bool Core::advance_messages() {
+  bool moved = false;
+  for (std::size_t peer : open_offices_) {
+    PostOffice* office = offices_[peer].get();
+    if (office->pending() == 0) continue;
+    moved |= office->advance();
+    if (office->mismatch()) {
+      const MessageMismatch& differs = *office->mismatch();
+      report(mismatch_status(engine_->names(), engine_->world().rank(), differs.receive, members_[peer], differs.send),
+             members_[peer]);
+      return true;
+    }
+    if (!office->error().is_ok()) {
+      report(office->error().with_context(engine_->names()[static_cast<std::size_t>(members_[peer])]), members_[peer]);
+      return true;
+    }
+  }
+  if (moved) pending_.store(count_pending());
+  return moved;
+}
+
+// Takes note of a failure that concerns us. Returns true when that broke us just now.
+bool Core::learn_failure() {
+  if (!broken_.is_ok()) return false;
+  if (aborted_.load(std::memory_order_acquire)) {
+    Status status;
+    {
+      const std::lock_guard lock(abort_mutex_);
+      status = abort_status_;
+    }
+    break_with(status);
+    return true;
+  }
+  const std::uint64_t failures = engine_->failures();
+  if (failures == failures_seen_) return false;
+  failures_seen_ = failures;
+  const auto failure = engine_->world().failure(context_);
+  if (!failure) return false;
+  break_with(failure->status);
+  return true;
+}
+
+// All pending operations end with `status`, and all later ones.
+void Core::break_with(const Status& status) {
+  if (!broken_.is_ok()) return;
+  broken_ = status;
+  executor_.reset();
+  record_->leave();
+  record_->set_waiting({}, "");
+  std::vector<OperationState*> ended(to_self_);
+  for (OperationState* operation = first_; operation != nullptr; operation = operation->next) ended.push_back(operation);
+  first_ = last_ = nullptr;
+  queued_ = 0;
+  to_self_.clear();
+  for (OperationState* operation : ended) operation->complete(status);
+  for (std::size_t peer : open_offices_) offices_[peer]->fail(status);
+  pending_.store(0);
+}
+
+// Tells all members; the first report counts, in every rank, so we take what the World
+// says when it says it soon.
+void Core::report(const Status& status, int culprit) {
+  if (!broken_.is_ok()) return;
+  World& world = engine_->world();
+  world.report_failure({status, culprit, context_});
+  std::optional<Failure> known = world.failure(context_);
+  for (const Deadline patience = Deadline::after_ms(500); !known && !patience.expired(); known = world.failure(context_)) {
+    system_clock().sleep_ns(1'000'000);
+  }
+  break_with(known ? known->status : status);
+}
+
+Status Core::status() const {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.is_ok()) return broken_;
+  if (aborted_.load(std::memory_order_acquire)) {
+    const std::lock_guard abort_lock(abort_mutex_);
+    return abort_status_;
+  }
+  if (const auto failure = engine_->world().failure(context_); failure) return failure->status;
+  return {};
+}
+
+void Core::abort(const std::string& reason) {
+  const Status status = aborted(fmt::format(
+      "{} aborted the communicator: {}", engine_->names()[static_cast<std::size_t>(engine_->world().rank())], reason));
+  {
+    const std::lock_guard lock(abort_mutex_);
+    if (aborted_.load()) return;
+    abort_status_ = status;
+    aborted_.store(true, std::memory_order_release);
+  }
+  engine_->world().report_failure({status, engine_->world().rank(), context_});
+  engine_->ring();
+}
+
+Status Core::wait(OperationState& operation) {
+  if (engine_->fabric() == nullptr) refuse_waiting_for_oneself(operation);
+  if (operation.done()) return operation.status();
+  driving_.fetch_add(1);
+  Doorbell& bell = engine_->fabric()->doorbell();
+  std::unique_lock lock(mutex_);
+  while (!operation.done()) {
+    const std::uint32_t seen = bell.value();
+    if (advance()) continue;
+    const Deadline next = look_after(lock);
+    if (operation.done()) break;
+    lock.unlock();
+    bell.wait(seen, next);
+    lock.lock();
+  }
+  lock.unlock();
+  driving_.fetch_sub(1);
+  if (pending_.load() > 0) engine_->wake_progress();
+  return operation.status();
+}
+
+// In a world of one rank nothing but a message to oneself can be unfinished, and nobody
+// will come to finish it.
+void Core::refuse_waiting_for_oneself(OperationState& operation) {
+  const std::lock_guard lock(mutex_);
+  if (operation.done()) return;
+  std::erase(to_self_, &operation);
+  pending_.store(count_pending());
+  operation.complete(invalid_argument(describe(operation.call) +
+                                      " waits for this rank itself: start its other half (asynchronously) first"));
+}
+
+void Core::poll() {
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i < kPollSweeps && advance(); ++i) {
+  }
+}
+
+void Core::leave_to_progress_thread() {
+  if (pending_.load() > 0) engine_->wake_progress();
+}
+
+bool Core::wants_driving() const { return pending_.load() > 0 && driving_.load() == 0; }
+
+bool Core::drive() {
+  const std::lock_guard lock(mutex_);
+  bool moved = false;
+  for (int i = 0; i < kPollSweeps && driving_.load() == 0 && advance(); ++i) moved = true;
+  return moved;
+}
+
+Deadline Core::look_after() {
+  std::unique_lock lock(mutex_);
+  if (driving_.load() > 0) return Deadline::never();
+  return look_after(lock);
+}
+
+void Core::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+  }
+  while (pending_.load() > 0) {
+    std::shared_ptr<OperationState> oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const OperationState* operation = head(); operation != nullptr) oldest = operation->keep;
+    }
+    if (oldest == nullptr || !wait(*oldest).is_ok()) break;
+  }
+  engine_->remove(this, record_);
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  break_with(aborted("the communicator is closed"));
+  links_.clear();
+  offices_.clear();
+  open_offices_.clear();
+}
+
+}  // namespace trireme

@@ -1,0 +1,224 @@
+#include "collectives/execute/engine.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <trireme/base/hash.h>
+#include <trireme/base/wire.h>
+#include <trireme/platform/environment.h>
+
+#include "runtime/transport/table/api/transport_table.h"
+
+namespace trireme {
+namespace {
+
+constexpr std::uint32_t kWireVersion = 1;
+constexpr std::int64_t kDefaultTimeoutMs = 60'000;
+constexpr std::int64_t kLongestTimeoutMs = std::int64_t{30} * 24 * 3600 * 1000;
+// A hand-over between ranks that share a core costs a sleep and a wake-up.
+constexpr double kOversubscribedAlphaS = 15e-6;
+constexpr double kLocalWorkSecondsPerByte = 1e-10;
+
+struct Figures {
+  double alpha_s = 0;
+  double bytes_per_second = 0;
+  void take_worst(double other_alpha, double other_rate) {
+    alpha_s = std::max(alpha_s, other_alpha);
+    if (other_rate > 0) bytes_per_second = bytes_per_second == 0 ? other_rate : std::min(bytes_per_second, other_rate);
+  }
+  plan::Network network() const {
+    plan::Network network;
+    if (bytes_per_second > 0) network.beta_s_per_byte = 1 / bytes_per_second;
+    if (alpha_s > 0) network.alpha_s = alpha_s;
+    network.gamma_s_per_byte = kLocalWorkSecondsPerByte;
+    return network;
+  }
+};
+
+// The worst of this rank's own paths, to peers of this host and of others.
+void measure_paths(const World& world, Fabric& fabric, Figures& inside, Figures& across) {
+  const bool crowded = world.local_size() > static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  for (int peer = 0; peer < world.size(); ++peer) {
+    if (peer == world.rank()) continue;
+    const PathChoice& choice = fabric.choice(peer);
+    for (const PathChoice::Candidate& candidate : choice.candidates) {
+      if (candidate.transport != choice.transport) continue;
+      const bool near = world.peer(peer).host_identity == world.peer(world.rank()).host_identity;
+      const double alpha = candidate.reach.latency_us * 1e-6 + (crowded ? kOversubscribedAlphaS : 0);
+      (near ? inside : across).take_worst(alpha, candidate.reach.bytes_per_second);
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> Engine::create(std::shared_ptr<World> world, const CommunicatorOptions& options) {
+  std::shared_ptr<Engine> engine(new Engine(std::move(world)));
+  TRIREME_RETURN_IF_ERROR(engine->configure(options));
+  return engine;
+}
+
+Status Engine::configure(const CommunicatorOptions& options) {
+  if (options.timeout_ms < 0) {
+    return invalid_argument(fmt::format("CommunicatorOptions::timeout_ms is {}: expected 0 (the default) or more", options.timeout_ms));
+  }
+  TRIREME_ASSIGN_OR_RETURN(timeout_ms_, environment_integer("TRIREME_TIMEOUT_MS", kDefaultTimeoutMs, 1, kLongestTimeoutMs));
+  if (options.timeout_ms > 0) timeout_ms_ = options.timeout_ms;
+  const std::string forced = options.algorithm.empty() ? environment("TRIREME_ALGORITHM").value_or("") : options.algorithm;
+  TRIREME_ASSIGN_OR_RETURN(forced_, parse_forced_algorithms(forced));
+  for (int rank = 0; rank < world_->size(); ++rank) names_.push_back(world_->peer(rank).to_string());
+  if (world_->size() == 1) {
+    first_context_ = 2;
+    return {};
+  }
+  // Communicators of one world are created in the same order by all ranks: each counts its own.
+  TRIREME_ASSIGN_OR_RETURN(const std::int64_t ordinal,
+                           world_->add(fmt::format("trireme/communicators/{}", world_->rank()), 1));
+  FabricOptions fabric_options;
+  fabric_options.transports = transport_table();
+  fabric_options.forced_transport = options.transport;
+  TRIREME_ASSIGN_OR_RETURN(fabric_, Fabric::create(world_, fabric_options));
+  TRIREME_RETURN_IF_ERROR(agree(ordinal, forced));
+  watch();
+  return {};
+}
+
+// All ranks learn the worst figures of all paths, and that they run the same version
+// with the same settings.
+Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
+  Figures inside;
+  Figures across;
+  measure_paths(*world_, *fabric_, inside, across);
+  WireWriter writer;
+  writer.u32(kWireVersion);
+  writer.bytes(forced);
+  for (const Figures* figures : {&inside, &across}) {
+    writer.f64(figures->alpha_s);
+    writer.f64(figures->bytes_per_second);
+  }
+  std::vector<int> members;
+  for (int rank = 0; rank < world_->size(); ++rank) members.push_back(rank);
+  auto texts = world_->exchange(fmt::format("trireme/communicator/{}", ordinal), members, writer.data(),
+                                Deadline::after_ms(static_cast<std::uint64_t>(timeout_ms_)));
+  if (!texts.is_ok()) return texts.status().with_context("creating a communicator");
+  for (int rank = 0; rank < world_->size(); ++rank) {
+    WireReader reader(texts.value()[static_cast<std::size_t>(rank)]);
+    const std::uint32_t version = reader.u32();
+    const std::string theirs = reader.string();
+    for (Figures* figures : {&inside, &across}) {
+      const double alpha = reader.f64();
+      figures->take_worst(alpha, reader.f64());
+    }
+    const std::string& self = names_[static_cast<std::size_t>(world_->rank())];
+    const std::string& other = names_[static_cast<std::size_t>(rank)];
+    if (!reader.finished() || version != kWireVersion) {
+      return mismatch(fmt::format("{} speaks version {} of the collectives' messages, {} version {}: start all ranks from one build",
+                                  self, kWireVersion, other, version));
+    }
+    if (theirs != forced) {
+      return mismatch(fmt::format("TRIREME_ALGORITHM differs: {} has '{}', {} has '{}'. Give all ranks the same", self, forced, other, theirs));
+    }
+  }
+  inside_ = inside.network();
+  across_ = across.network();
+  first_context_ = hash64(fmt::format("trireme/communicator/{}", ordinal)) & ~std::uint64_t{1};
+  return {};
+}
+
+void Engine::watch() {
+  failure_subscription_ = world_->on_failure([this](const Failure&) {
+    failures_.fetch_add(1, std::memory_order_release);
+    ring();
+  });
+  activity_subscription_ = world_->set_activity_source([this] { return activity(); });
+}
+
+Engine::~Engine() {
+  failure_subscription_.reset();
+  activity_subscription_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  ring();
+  if (progress_.joinable()) progress_.join();
+}
+
+std::string Engine::activity() const {
+  const std::lock_guard lock(records_mutex_);
+  std::vector<ContextActivity> contexts;
+  for (const auto& record : records_) contexts.push_back(record->snapshot());
+  return encode_activity(contexts);
+}
+
+void Engine::add(Drivable* drivable, std::shared_ptr<ActivityRecord> record) {
+  {
+    const std::lock_guard lock(records_mutex_);
+    records_.push_back(std::move(record));
+  }
+  const std::lock_guard lock(mutex_);
+  drivables_.push_back(drivable);
+}
+
+void Engine::remove(Drivable* drivable, const std::shared_ptr<ActivityRecord>& record) {
+  {
+    std::unique_lock lock(mutex_);
+    std::erase(drivables_, drivable);
+    changed_.wait(lock, [&] { return in_use_ != drivable; });
+  }
+  const std::lock_guard lock(records_mutex_);
+  std::erase(records_, record);
+}
+
+void Engine::wake_progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!progress_.joinable() && !stopping_) progress_ = std::thread([this] { run(); });
+  }
+  changed_.notify_all();
+  ring();
+}
+
+bool Engine::any_wants_driving() const {
+  return std::any_of(drivables_.begin(), drivables_.end(), [](const Drivable* drivable) { return drivable->wants_driving(); });
+}
+
+void Engine::run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || any_wants_driving(); });
+      if (stopping_) return;
+    }
+    Doorbell& bell = fabric_->doorbell();
+    const std::uint32_t seen = bell.value();
+    Deadline next = Deadline::never();
+    if (drive_all(false, next)) continue;
+    drive_all(true, next);
+    if (!next.is_never()) bell.wait(seen, next);
+  }
+}
+
+// One turn for every communicator that wants it; with `look_after`, its deadlines.
+bool Engine::drive_all(bool look_after, Deadline& next) {
+  bool moved = false;
+  std::unique_lock lock(mutex_);
+  for (std::size_t i = 0; i < drivables_.size(); ++i) {
+    Drivable* drivable = drivables_[i];
+    if (!drivable->wants_driving()) continue;
+    in_use_ = drivable;
+    lock.unlock();
+    if (look_after) {
+      next = next.earlier(drivable->look_after());
+    } else {
+      moved |= drivable->drive();
+    }
+    lock.lock();
+    in_use_ = nullptr;
+    changed_.notify_all();
+  }
+  return moved;
+}
+
+}  // namespace trireme

@@ -1,0 +1,112 @@
+// Executor: carries out one rank's program, one sweep at a time.
+//
+// sweep() gives every operation of the current round one chance to move a slice and
+// never waits. Sends, receives and local work of a round overlap slice by slice;
+// reductions read what has arrived where it lies.
+// Nothing is allocated once the communicator's links exist and the plan is compiled.
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <trireme/base/status.h>
+
+#include "collectives/execute/arithmetic.h"
+#include "collectives/execute/call.h"
+#include "collectives/execute/link.h"
+#include "collectives/plan/api/cursor.h"
+
+namespace trireme {
+
+// A program with all that depends on the call but not on its buffers.
+struct CompiledPlan {
+  plan::Program program;
+  Arithmetic arithmetic;
+  std::uint8_t algorithm = 0;
+  std::size_t scratch_bytes = 0;
+};
+
+// The links of a communicator, opened when first used.
+class LinkTable {
+ public:
+  virtual ~LinkTable() = default;
+  virtual Result<Link*> link(int peer) = 0;
+};
+
+// Another rank's call that is not ours.
+struct CallMismatch {
+  int peer = 0;
+  std::optional<Call> theirs;  // nullopt: the bytes are no signature.
+};
+
+// What an unfinished operation waits for.
+struct WaitEdge {
+  int peer = 0;
+  bool receiving = false;
+};
+
+class Executor {
+ public:
+  explicit Executor(LinkTable& links) : links_(links) {}
+
+  // REQUIRES: idle. `plan` and the buffers stay until done() or reset().
+  void start(const CompiledPlan& plan, const Call& call, const void* input, void* output);
+  // Returns true when anything moved. After an error or a mismatch nothing moves.
+  bool sweep();
+  bool active() const { return plan_ != nullptr; }
+  // True when all is done and everything sent has left this process.
+  bool done() const { return done_; }
+  const Status& error() const { return error_; }
+  const std::optional<CallMismatch>& mismatch() const { return mismatch_; }
+  // Forgets the program.
+  void reset();
+
+  // Unfinished transfers of the current round, at most `limit`.
+  std::vector<WaitEdge> waiting_for(std::size_t limit) const;
+  // The first broken channel among those, with its Status.
+  struct BrokenLink {
+    int peer;
+    Status status;
+  };
+  std::optional<BrokenLink> broken_link() const;
+
+ private:
+  struct Run {
+    const plan::Op* op;
+    Link* link;
+    int peer;
+    std::byte* target;
+    const std::byte* a;
+    const std::byte* b;
+    std::size_t elements;
+    std::size_t moved;  // Bytes of a transfer with padding; elements of local work.
+    bool done;
+  };
+  void enter_round();
+  bool prepare(const plan::Op& op, Run& run);
+  std::byte* resolve(const plan::Reference& reference) const;
+  bool step(Run& run);
+  bool step_send(Run& run);
+  bool step_receive(Run& run);
+  bool step_local(Run& run);
+  bool finish_drained();
+
+  LinkTable& links_;
+  const CompiledPlan* plan_ = nullptr;
+  SignedCall call_;
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  std::vector<std::byte> scratch_storage_;
+  std::byte* scratch_ = nullptr;  // Aligned within the storage.
+  plan::Cursor cursor_;
+  std::vector<Run> runs_;
+  std::vector<std::pair<int, Link*>> used_;  // Links sent to in this call.
+  std::size_t open_ = 0;      // Operations of the round not done.
+  bool done_ = false;
+  Status error_;
+  std::optional<CallMismatch> mismatch_;
+};
+
+}  // namespace trireme

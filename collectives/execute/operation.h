@@ -1,0 +1,42 @@
+// OperationState: one started call, from its submission to its end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <trireme/base/status.h>
+
+#include "collectives/execute/call.h"
+
+namespace trireme {
+
+struct OperationState {
+  Call call;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint64_t start_ticks = 0;           // tsc_now() when it was started; its deadline counts from here.
+  OperationState* next = nullptr;          // In the communicator's queue.
+  std::shared_ptr<OperationState> keep;    // An asynchronous operation keeps itself until it ends.
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  // REQUIRES: done().
+  const Status& status() const { return status_; }
+  void complete(Status status) {
+    status_ = std::move(status);
+    const std::shared_ptr<OperationState> self = std::move(keep);
+    done_.store(true, std::memory_order_release);
+  }
+  // Makes a finished state fit for the next call.
+  void recycle() {
+    status_ = {};
+    next = nullptr;
+    done_.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  Status status_;
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace trireme

@@ -1,0 +1,332 @@
+#include "collectives/execute/post_office.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace trireme {
+namespace {
+
+constexpr std::size_t kCreditBatch = 16 * 1024;
+constexpr std::size_t kSlice = 64 * 1024;
+constexpr std::byte kZeros[kMessageAlignment] = {};
+
+std::size_t payload_bytes(const MessageHeader& header) { return header.count * size_of(header.type); }
+
+bool is_eager(const MessageHeader& header) { return payload_bytes(header) <= kEagerBytes; }
+
+// What a message takes of the receiver's room.
+std::size_t room_of(const MessageHeader& header) {
+  return kMessageHeaderBytes + (is_eager(header) ? padded(payload_bytes(header)) : 0);
+}
+
+}  // namespace
+
+void PostOffice::post(OperationState* operation) {
+  if (operation->call.kind == CallKind::send) {
+    sends_.push_back(operation);
+    return;
+  }
+  receives_.push_back({operation});
+  const auto message = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& candidate) {
+    return candidate.header.tag == operation->call.tag && candidate.claimed == nullptr;
+  });
+  if (message != unexpected_.end()) match_unexpected(receives_.back(), message);
+}
+
+bool PostOffice::advance() {
+  if (mismatch_ || !error_.is_ok()) return false;
+  channel_->progress();
+  bool moved = advance_in();
+  moved |= advance_out();
+  return moved;
+}
+
+// ---- outgoing ----
+
+bool PostOffice::advance_out() {
+  bool moved = false;
+  while (out_ || choose_outgoing()) {
+    if (!move_outgoing()) break;
+    moved = true;
+  }
+  const std::size_t before = sent_.size();
+  complete_drained();
+  return moved || sent_.size() != before;
+}
+
+bool PostOffice::choose_outgoing() {
+  if (!controls_.empty()) {
+    out_ = Outgoing{encode_message_header(controls_.front())};
+    controls_.pop_front();
+    return true;
+  }
+  if (!cleared_.empty()) {
+    const Announced next = cleared_.front();
+    cleared_.pop_front();
+    const Call& call = next.operation->call;
+    const MessageHeader header{MessageKind::data, call.type, call.tag, call.count, next.id};
+    out_ = Outgoing{encode_message_header(header), static_cast<const std::byte*>(next.operation->input),
+                    payload_bytes(header), 0, next.operation};
+    return true;
+  }
+  if (sends_.empty()) return false;
+  const Call& call = sends_.front()->call;
+  if (credit_ < room_of({MessageKind::eager, call.type, call.tag, call.count, 0})) return false;
+  start_send(sends_.front());
+  sends_.pop_front();
+  return true;
+}
+
+void PostOffice::start_send(OperationState* operation) {
+  const Call& call = operation->call;
+  MessageHeader header{MessageKind::eager, call.type, call.tag, call.count, next_id_++};
+  credit_ -= room_of(header);
+  if (is_eager(header)) {
+    out_ = Outgoing{encode_message_header(header), static_cast<const std::byte*>(operation->input),
+                    payload_bytes(header), 0, operation};
+    return;
+  }
+  header.kind = MessageKind::announce;
+  out_ = Outgoing{encode_message_header(header)};
+  announced_.push_back({header.id, operation});
+}
+
+bool PostOffice::move_outgoing() {
+  Outgoing& out = *out_;
+  std::size_t moved = 0;
+  const std::size_t payload_end = kMessageHeaderBytes + out.bytes;
+  const std::size_t end = kMessageHeaderBytes + padded(out.bytes);
+  if (out.sent < kMessageHeaderBytes) {
+    moved = channel_->send_some(std::span<const std::byte>(out.header).subspan(out.sent));
+    out.sent += moved;
+  }
+  if (out.sent >= kMessageHeaderBytes && out.sent < payload_end) {
+    const std::size_t done = out.sent - kMessageHeaderBytes;
+    const std::size_t part = channel_->send_some({out.payload + done, std::min(kSlice, out.bytes - done)});
+    out.sent += part;
+    moved += part;
+  }
+  if (out.sent >= payload_end && out.sent < end) {
+    const std::size_t part = channel_->send_some(std::span(kZeros).first(end - out.sent));
+    out.sent += part;
+    moved += part;
+  }
+  if (out.sent == end) {
+    if (out.ends != nullptr) sent_.push_back(out.ends);
+    out_.reset();
+  }
+  return moved > 0;
+}
+
+void PostOffice::complete_drained() {
+  if (sent_.empty() || !channel_->drained()) return;
+  for (OperationState* operation : sent_) operation->complete({});
+  sent_.clear();
+}
+
+// ---- incoming ----
+
+bool PostOffice::advance_in() {
+  bool moved = false;
+  while (!mismatch_ && error_.is_ok() && (in_payload_ ? read_payload() : read_header())) moved = true;
+  return moved;
+}
+
+bool PostOffice::read_header() {
+  const std::size_t in = channel_->receive_some(std::span(in_header_).subspan(in_header_bytes_));
+  in_header_bytes_ += in;
+  if (in_header_bytes_ < kMessageHeaderBytes) return in > 0;
+  in_header_bytes_ = 0;
+  const std::optional<MessageHeader> header = decode_message_header(in_header_);
+  if (header) {
+    dispatch(*header);
+  } else {
+    error_ = data_loss("a message header is malformed: both ranks need the same version of Trireme");
+  }
+  return true;
+}
+
+void PostOffice::dispatch(const MessageHeader& header) {
+  switch (header.kind) {
+    case MessageKind::eager:
+      if (!is_eager(header)) {
+        error_ = data_loss("an eager message exceeds the agreed size");
+        return;
+      }
+      return arrive(header);
+    case MessageKind::announce:
+      return arrive(header);
+    case MessageKind::credit:
+      credit_ += header.count;
+      return;
+    case MessageKind::clear:
+      return clear_to_send(header.id);
+    case MessageKind::data:
+      for (const Receive& receive : receives_) {
+        if (receive.matched && receive.id == header.id) return begin_payload(header, receive.operation, nullptr);
+      }
+      error_ = data_loss("data arrived that nobody was waiting for");
+  }
+}
+
+void PostOffice::clear_to_send(std::uint64_t id) {
+  const auto found =
+      std::find_if(announced_.begin(), announced_.end(), [&](const Announced& send) { return send.id == id; });
+  if (found == announced_.end()) {
+    error_ = data_loss("clearance arrived for a message that was not announced");
+    return;
+  }
+  cleared_.push_back(*found);
+  announced_.erase(found);
+}
+
+// A message nobody has been promised to: the first receive of its tag takes it.
+void PostOffice::arrive(const MessageHeader& header) {
+  for (Receive& receive : receives_) {
+    if (receive.matched || receive.operation->call.tag != header.tag) continue;
+    if (!fits(*receive.operation, header)) return;
+    match(receive, header);
+    if (header.kind == MessageKind::eager) begin_payload(header, receive.operation, nullptr);
+    return;
+  }
+  unexpected_.push_back({header, {}, header.kind == MessageKind::announce, nullptr});
+  if (header.kind == MessageKind::announce) return;
+  unexpected_.back().payload.resize(padded(payload_bytes(header)));
+  begin_payload(header, nullptr, &unexpected_.back());
+}
+
+bool PostOffice::fits(const OperationState& operation, const MessageHeader& header) {
+  if (operation.call.count == header.count && operation.call.type == header.type) return true;
+  Call send;
+  send.kind = CallKind::send;
+  send.type = header.type;
+  send.count = header.count;
+  send.root = self_;
+  send.tag = header.tag;
+  mismatch_ = MessageMismatch{operation.call, send};
+  return false;
+}
+
+void PostOffice::match(Receive& receive, const MessageHeader& header) {
+  receive.matched = true;
+  receive.id = header.id;
+  owe_credit(header);
+  if (header.kind == MessageKind::announce) controls_.push_back({MessageKind::clear, header.type, header.tag, 0, header.id});
+}
+
+void PostOffice::match_unexpected(Receive& receive, std::list<Unexpected>::iterator message) {
+  if (!fits(*receive.operation, message->header)) return;
+  match(receive, message->header);
+  if (!message->complete) {
+    message->claimed = receive.operation;
+    return;
+  }
+  if (message->header.kind == MessageKind::eager) {
+    OperationState* operation = receive.operation;
+    const std::size_t bytes = payload_bytes(message->header);
+    if (bytes > 0) std::memcpy(operation->output, message->payload.data(), bytes);
+    complete_receive(operation);
+  }
+  unexpected_.erase(message);
+}
+
+void PostOffice::begin_payload(const MessageHeader& header, OperationState* operation, Unexpected* unexpected) {
+  in_payload_ = true;
+  in_message_ = header;
+  in_operation_ = operation;
+  in_unexpected_ = unexpected;
+  in_received_ = 0;
+}
+
+// Returns true when something moved or the payload ended.
+bool PostOffice::read_payload() {
+  const std::size_t bytes = payload_bytes(in_message_);
+  const std::size_t end = padded(bytes);
+  std::size_t moved = 0;
+  if (in_received_ < bytes) {
+    std::byte* target = in_unexpected_ != nullptr ? in_unexpected_->payload.data()
+                                                  : static_cast<std::byte*>(in_operation_->output);
+    moved = channel_->receive_some({target + in_received_, std::min(kSlice, bytes - in_received_)});
+    in_received_ += moved;
+  }
+  if (in_received_ >= bytes && in_received_ < end) {
+    std::byte rest[kMessageAlignment];
+    const std::size_t part = channel_->receive_some(std::span(rest).first(end - in_received_));
+    in_received_ += part;
+    moved += part;
+  }
+  if (in_received_ < end) return moved > 0;
+  end_payload();
+  return true;
+}
+
+void PostOffice::end_payload() {
+  in_payload_ = false;
+  if (in_operation_ != nullptr) {
+    complete_receive(in_operation_);
+  } else {
+    in_unexpected_->complete = true;
+    if (OperationState* operation = in_unexpected_->claimed; operation != nullptr) {
+      const std::size_t bytes = payload_bytes(in_message_);
+      if (bytes > 0) std::memcpy(operation->output, in_unexpected_->payload.data(), bytes);
+      complete_receive(operation);
+      unexpected_.remove_if([&](const Unexpected& message) { return &message == in_unexpected_; });
+    }
+  }
+  in_operation_ = nullptr;
+  in_unexpected_ = nullptr;
+}
+
+void PostOffice::complete_receive(OperationState* operation) {
+  const auto found = std::find_if(receives_.begin(), receives_.end(),
+                                  [&](const Receive& receive) { return receive.operation == operation; });
+  receives_.erase(found);
+  operation->complete({});
+}
+
+// A little at a time, so that most receives cost no message back.
+void PostOffice::owe_credit(const MessageHeader& header) {
+  owed_credit_ += room_of(header);
+  if (owed_credit_ < kCreditBatch) return;
+  controls_.push_back({MessageKind::credit, DataType::u8, 0, owed_credit_, 0});
+  owed_credit_ = 0;
+}
+
+// ---- bookkeeping ----
+
+std::size_t PostOffice::pending() const {
+  return sends_.size() + announced_.size() + cleared_.size() + sent_.size() + receives_.size() +
+         (out_ && out_->ends != nullptr ? 1 : 0);
+}
+
+const OperationState* PostOffice::oldest() const {
+  const OperationState* oldest = nullptr;
+  const auto consider = [&](const OperationState* operation) {
+    if (oldest == nullptr || operation->start_ticks < oldest->start_ticks) oldest = operation;
+  };
+  for (const OperationState* operation : sends_) consider(operation);
+  for (const Announced& send : announced_) consider(send.operation);
+  for (const Announced& send : cleared_) consider(send.operation);
+  for (const OperationState* operation : sent_) consider(operation);
+  for (const Receive& receive : receives_) consider(receive.operation);
+  if (out_ && out_->ends != nullptr) consider(out_->ends);
+  return oldest;
+}
+
+void PostOffice::fail(const Status& status) {
+  std::vector<OperationState*> all(sends_.begin(), sends_.end());
+  for (const Announced& send : announced_) all.push_back(send.operation);
+  for (const Announced& send : cleared_) all.push_back(send.operation);
+  all.insert(all.end(), sent_.begin(), sent_.end());
+  for (const Receive& receive : receives_) all.push_back(receive.operation);
+  if (out_ && out_->ends != nullptr) all.push_back(out_->ends);
+  sends_.clear();
+  announced_.clear();
+  cleared_.clear();
+  sent_.clear();
+  receives_.clear();
+  out_.reset();
+  for (OperationState* operation : all) operation->complete(status);
+}
+
+}  // namespace trireme

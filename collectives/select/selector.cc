@@ -1,0 +1,98 @@
+#include "collectives/select/selector.h"
+
+#include <fmt/core.h>
+
+namespace trireme {
+namespace {
+
+std::string algorithm_names() {
+  std::string names;
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  return names;
+}
+
+// Some request for this collective works, whatever its size.
+bool works_for(const plan::Algorithm& algorithm, plan::Collective collective) {
+  return algorithm.supports({collective, 2, 0, 0, 1, false});
+}
+
+Status apply(ForcedAlgorithms& forced, std::string_view part) {
+  const std::size_t equals = part.find('=');
+  const std::string_view name = equals == std::string_view::npos ? part : part.substr(equals + 1);
+  const plan::Algorithm* algorithm = plan::find_algorithm(name);
+  if (algorithm == nullptr) {
+    return invalid_argument(fmt::format("TRIREME_ALGORITHM: no algorithm is called '{}'; there are {}", name, algorithm_names()));
+  }
+  bool known = false;
+  for (int i = 0; i < plan::kCollectiveCount; ++i) {
+    const auto collective = static_cast<plan::Collective>(i);
+    if (equals == std::string_view::npos) {
+      if (works_for(*algorithm, collective)) forced.of[static_cast<std::size_t>(i)] = algorithm;
+      known = true;
+    } else if (part.substr(0, equals) == plan::to_string(collective)) {
+      if (!works_for(*algorithm, collective)) {
+        return invalid_argument(fmt::format("TRIREME_ALGORITHM: '{}' cannot do {} (it does {})", name,
+                                            plan::to_string(collective), algorithm->constraint));
+      }
+      forced.of[static_cast<std::size_t>(i)] = algorithm;
+      known = true;
+    }
+  }
+  if (known) return {};
+  return invalid_argument(fmt::format("TRIREME_ALGORITHM: no collective is called '{}'; expected all_reduce, reduce, "
+                                      "broadcast, all_gather, reduce_scatter or barrier",
+                                      part.substr(0, equals)));
+}
+
+}  // namespace
+
+Result<ForcedAlgorithms> parse_forced_algorithms(std::string_view text) {
+  ForcedAlgorithms forced;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    TRIREME_RETURN_IF_ERROR(apply(forced, part));
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+  }
+  return forced;
+}
+
+const plan::Algorithm* Selector::choose(const plan::Request& request) const {
+  const plan::Algorithm* forced = forced_.of[static_cast<std::size_t>(request.collective)];
+  if (forced != nullptr && forced->supports(request)) return forced;
+  const plan::Algorithm* best = nullptr;
+  double best_cost = 0;
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    if (!algorithm.supports(request)) continue;
+    const double cost = algorithm.cost(request, network_);
+    if (best == nullptr || cost < best_cost) {
+      best = &algorithm;
+      best_cost = cost;
+    }
+  }
+  TRIREME_CHECK(best != nullptr, "a collective without an algorithm");
+  return best;
+}
+
+std::string Selector::explain(const plan::Request& request) const {
+  const plan::Algorithm* chosen = choose(request);
+  const plan::Algorithm* forced = forced_.of[static_cast<std::size_t>(request.collective)];
+  std::string text = fmt::format("{} of {} bytes over {} ranks: {}, ", plan::to_string(request.collective),
+                                 request.count * request.element_bytes, request.ranks, chosen->name);
+  text += chosen == forced ? "because it was asked for\n" : "because it is expected to take the least time\n";
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    if (!works_for(algorithm, request.collective)) continue;
+    if (algorithm.supports(request)) {
+      text += fmt::format("  {:<20} {:12.1f} us expected\n", algorithm.name, algorithm.cost(request, network_) * 1e6);
+    } else {
+      text += fmt::format("  {:<20} not possible: {}\n", algorithm.name, algorithm.constraint);
+    }
+  }
+  text += fmt::format("  model: {:.1f} us a message, {:.2f} GB/s a path, {:.2f} GB/s of local work\n",
+                      network_.alpha_s * 1e6, 1e-9 / network_.beta_s_per_byte, 1e-9 / network_.gamma_s_per_byte);
+  return text;
+}
+
+}  // namespace trireme
