@@ -31,6 +31,19 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},
+      // Settings of `trireme run`, for what no flag and no configuration file says.
+      {"TRIREME_RUN_RANKS", "", "trireme run --ranks"},
+      {"TRIREME_RUN_MAX_RESTARTS", "0", "trireme run --max-restarts"},
+      {"TRIREME_RUN_GRACE", "10", "trireme run --grace"},
+      {"TRIREME_RUN_TIMEOUT", "0", "trireme run --timeout"},
+      {"TRIREME_RUN_EXPORT", "", "trireme run --export; several are separated by commas"},
+      {"TRIREME_RUN_OUTPUT_DIR", "", "trireme run --output-dir"},
+      {"TRIREME_RUN_NO_TAG", "false", "trireme run --no-tag"},
+      {"TRIREME_RUN_OVERSUBSCRIBE", "false", "trireme run --oversubscribe"},
+      {"TRIREME_RUN_STDIN", "auto", "trireme run --stdin"},
+      {"TRIREME_RUN_WDIR", "", "trireme run --wdir"},
+      {"TRIREME_RUN_JSON", "", "trireme run --json"},
+      {"TRIREME_RUN_VERBOSE", "false", "trireme run --verbose"},
       // Open MPI and PMIx.
       {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
       {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
@@ -56,6 +69,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"MASTER_ADDR", "", "Host of rank 0"},
       {"MASTER_PORT", "", "Port of rank 0"},
       // The system.
+      {"NO_COLOR", "", "Anything: no colours on terminals"},
       {"TMPDIR", "/tmp", "Folder for temporary files"},
       {"HOME", "", "The user's folder"},
       {"PATH", "/usr/local/bin:/usr/bin:/bin", "Folders searched for programs"},

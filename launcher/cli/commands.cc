@@ -1,0 +1,32 @@
+#include "launcher/cli/commands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "launcher/coordinator/job_record.h"
+
+namespace trireme {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> list = {
+      {"run", "start a program as N ranks, supervise it, restart it after failures", run_command},
+      {"environment", "list the environment variables that Trireme reads", environment_command},
+      {"version", "print the version", version_command},
+      {"help", "print this help, or that of a command", help_command},
+      {"shim", "parent the ranks of one host (started by 'run')", shim_command, true},
+  };
+  return list;
+}
+
+bool wants_help(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& argument) { return argument == "-h" || argument == "--help"; });
+}
+
+int usage_error(std::string_view message) {
+  fmt::print(stderr, "trireme: {}\n", message);
+  return kUsageExitCode;
+}
+
+}  // namespace trireme
