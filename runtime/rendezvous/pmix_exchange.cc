@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 #include <pmix.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -19,7 +19,6 @@ constexpr const char* kKey = "trireme.store";
 // it leaves thread-local data behind that must not lose its code.
 struct Library {
   decltype(&PMIx_Init) init = nullptr;
-  decltype(&PMIx_Finalize) finalize = nullptr;
   decltype(&PMIx_Put) put = nullptr;
   decltype(&PMIx_Commit) commit = nullptr;
   decltype(&PMIx_Fence) fence = nullptr;
@@ -45,7 +44,6 @@ Result<Library> load() {
   }
   Library library;
   TRIREME_RETURN_IF_ERROR(find(handle, "PMIx_Init", library.init));
-  TRIREME_RETURN_IF_ERROR(find(handle, "PMIx_Finalize", library.finalize));
   TRIREME_RETURN_IF_ERROR(find(handle, "PMIx_Put", library.put));
   TRIREME_RETURN_IF_ERROR(find(handle, "PMIx_Commit", library.commit));
   TRIREME_RETURN_IF_ERROR(find(handle, "PMIx_Fence", library.fence));
@@ -54,21 +52,28 @@ Result<Library> load() {
   return library;
 }
 
+// Undoes one PMIx_Init when the process exits, and not before: PMIx counts its users, and
+// once the count falls to zero an MPI_Init of the program could not start it again; while
+// a process that ends without it makes mpirun call the whole job aborted. A child that a
+// rank forked must leave its parent's connection alone.
+void finalize_at_exit() {
+  static const pid_t initialised_in = ::getpid();
+  std::atexit([] {
+    void* handle = ::getpid() == initialised_in ? ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+    if (handle == nullptr) return;
+    decltype(&PMIx_Finalize) finalize = nullptr;
+    if (find(handle, "PMIx_Finalize", finalize).is_ok()) finalize(nullptr, 0);
+  });
+}
+
 class Session {
  public:
   static Result<Session> start(const Library& library) {
     Session session(library);
     TRIREME_RETURN_IF_ERROR(session.check(library.init(&session.self_, nullptr, 0), "PMIx_Init"));
-    session.live_ = true;
+    finalize_at_exit();
     return session;
   }
-  Session(Session&& other) noexcept
-      : library_(other.library_), self_(other.self_), live_(std::exchange(other.live_, false)) {}
-  Session& operator=(Session&&) = delete;
-  ~Session() {
-    if (live_) library_.finalize(nullptr, 0);
-  }
-
   int rank() const { return static_cast<int>(self_.rank); }
 
   Result<int> job_number(const char* key) const {
@@ -131,7 +136,6 @@ class Session {
 
   Library library_;
   pmix_proc_t self_;
-  bool live_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The start-up service of mpirun and srun --mpi=pmix: rank 0 publishes one text, all read
-// it. libpmix is loaded when it is needed, and let go before this returns: a program need
-// not be built for MPI, nor end in an MPI way.
+// it. libpmix is loaded when it is needed, so a program need not be built for MPI, and may
+// be: MPI_Init works before and after. PMIx is let go when the process exits by return or
+// exit(); mpirun reports a rank that ends by _exit() as aborted, as it does in MPI.
 #pragma once
 
 #include <functional>

@@ -153,8 +153,8 @@ void StoreClient::on_connection_lost(const Status& how) {
   Failure failure;
   if (session_.host_rank >= 0) {
     failure.culprit_rank = session_.host_rank;
-    failure.status = peer_dead(fmt::format("{} died: it hosted the job's store, and the connection to it ended ({})",
-                                           options_.peers[session_.host_rank].to_string(), how.message()));
+    failure.status = peer_dead(options_.peers[session_.host_rank].to_string() +
+                               " died: it hosted the job's store, and the connection to it ended");
   } else {
     failure.status = ask_what_happened(how);
     const std::lock_guard lock(mutex_);
