@@ -109,8 +109,8 @@ TEST(Matmul, LeadingDimensionsScalingAndBias) {
   });
 }
 
-// Rows 4 KiB apart take the staged path; more than 128 rows or columns and 256 deep cross block edges.
-TEST(Matmul, StridesThatCollideInTheCacheAndSeveralBlocks) {
+// More than 128 rows or columns and 256 deep cross block edges.
+TEST(Matmul, SeveralBlocksInEveryDirection) {
   for_sets_and_pools([](const KernelSet& set, ThreadPool& pool, const std::string& label) {
     for (int bits = 0; bits < 4; ++bits) {
       for (Precision precision : {Precision::f32, Precision::bf16}) {

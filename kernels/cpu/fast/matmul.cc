@@ -1,13 +1,13 @@
 // Matrix products by oneDNN, one call per tile on one thread of our pool.
 //
 // The output is cut into tiles of up to kTileRows rows; each tile runs over k in blocks of
-// kDepth. An operand is first copied ("staged") into a dense block on the stack when oneDNN
-// would read it badly or must not read it as it is:
-//  - precision bf16: the copy is rounded to bf16;
-//  - rows a multiple of 4 KiB apart: all of a column then falls into few cache sets, and
-//    the product runs at a third of its speed; the copy has a leading dimension that
-//    spreads them.
-// Copies cost mk + kn element moves per tile of 2mnk operations, a few percent.
+// kDepth. The blocks of both operands are first copied ("staged") into dense blocks on the
+// stack whose leading dimension is no power of two, for two reasons:
+//  - speed: where rows lie a power of two apart, a column falls into few sets of the cache
+//    and oneDNN runs at a third to two thirds of the speed it has on a staged block;
+//  - precision bf16: the copy is where values are rounded.
+// A copy moves one element per 2 * 128 operations, a few percent. An operand that meets
+// only a few rows or columns of the other is not worth it and is read in place.
 #include "kernels/cpu/fast/onednn.h"
 #include "kernels/cpu/fast/split.h"
 #include "kernels/cpu/kernel_set.h"
@@ -37,11 +37,8 @@ struct Block {
   std::int64_t stride;
 };
 
-bool must_stage(std::int64_t stride, std::int64_t stored_rows, Precision precision) {
-  constexpr std::int64_t kBadBytes = 4096;
-  if (precision == Precision::bf16) return true;
-  return stored_rows > 8 && stride * static_cast<std::int64_t>(sizeof(float)) % kBadBytes == 0;
-}
+// `uses`: how often the product reads each element.
+bool must_stage(std::int64_t uses, Precision precision) { return precision == Precision::bf16 || uses >= 32; }
 
 Block stage(Stage& to, Block from, std::int64_t rows, std::int64_t columns, Precision precision) {
   const std::int64_t stride = (columns + kPad - 1) / kPad * kPad + kPad;
@@ -79,10 +76,10 @@ void multiply_block(const Matmul& call, Range rows, Range columns, Range depth, 
                     Stage& stage_b) {
   Block a = block_of(call.a, call.lda, call.transpose_a, rows.begin, depth.begin);
   const std::int64_t a_rows = call.transpose_a ? depth.size() : rows.size();
-  if (must_stage(call.lda, a_rows, call.precision)) {
+  if (must_stage(columns.size(), call.precision)) {
     a = stage(stage_a, a, a_rows, call.transpose_a ? rows.size() : depth.size(), call.precision);
   }
-  const bool stages_b = must_stage(call.ldb, call.transpose_b ? columns.size() : depth.size(), call.precision);
+  const bool stages_b = must_stage(rows.size(), call.precision);
   const std::int64_t step = stages_b ? kTileColumns : columns.size();
   for (std::int64_t j = columns.begin; j < columns.end; j += step) {
     const std::int64_t width = std::min(step, columns.end - j);

@@ -88,8 +88,7 @@ float exponentiate_scores(float* s, std::size_t valid, std::size_t width, float 
   for (std::size_t i = 0; i < width; i += kLanes) {
     Vec e = {};
     if (i < valid) {
-      e = exponential(load(s + i) * scale - shift);
-      for (std::size_t j = valid - i; j < kLanes; ++j) e[j] = 0;
+      e = first_lanes(exponential(load(s + i) * scale - shift), Vec{}, valid - i);
     }
     sum += e;
     store(s + i, e);

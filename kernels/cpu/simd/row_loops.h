@@ -11,8 +11,7 @@ namespace {
 // x - value in the lanes that exist, 0 in the others.
 inline Vec centred(const float* x, float value, std::size_t lanes) {
   const Vec difference = load_lanes(x, lanes) - value;
-  if (lanes == kLanes) return difference;
-  return load_first(reinterpret_cast<const float*>(&difference), lanes);
+  return lanes == kLanes ? difference : first_lanes(difference, Vec{}, lanes);
 }
 
 void layer_norm_row(float* y, float* mean_out, float* rstd_out, const float* x, const float* gamma, const float* beta,
@@ -134,9 +133,7 @@ float maximum_of(const float* x, std::size_t count) {
   Vec nan = {};  // max() drops a NaN operand; the sum keeps it.
   for_vectors(count, [&](std::size_t i, std::size_t lanes) {
     Vec v = load_lanes(x + i, lanes);
-    if (lanes < kLanes) {
-      for (std::size_t j = lanes; j < kLanes; ++j) v[j] = x[0];
-    }
+    if (lanes < kLanes) v = first_lanes(v, splat(x[0]), lanes);
     nan += v != v ? v : Vec{};
     largest = max(v, largest);
   });
@@ -150,9 +147,7 @@ LogSumExp log_sum_exp_row(const float* x, float* out, std::size_t count) {
   DVec low = {}, high = {};
   for_vectors(count, [&](std::size_t i, std::size_t lanes) {
     Vec e = exponential(load_lanes(x + i, lanes) - maximum);
-    if (lanes < kLanes) {
-      for (std::size_t j = lanes; j < kLanes; ++j) e[j] = 0;
-    }
+    if (lanes < kLanes) e = first_lanes(e, Vec{}, lanes);
     if (kStore) store_lanes(out + i, e, lanes);
     low += low_half(e);
     high += high_half(e);

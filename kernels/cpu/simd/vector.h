@@ -30,7 +30,7 @@ inline Vec load_first(const float* from, std::size_t count) {
 }
 inline void store_first(float* to, Vec value, std::size_t count) { __builtin_memcpy(to, &value, count * sizeof(float)); }
 
-inline Vec splat(float value) { return Vec{} + value; }
+inline Vec splat(float value) { return Vec{value, value, value, value, value, value, value, value}; }
 inline IVec bits(Vec value) { return (IVec)value; }
 inline Vec from_bits(IVec value) { return (Vec)value; }
 
@@ -41,6 +41,13 @@ inline Vec mul_add(Vec a, Vec b, Vec c) {
 #else
   return a * b + c;
 #endif
+}
+
+// value in the first `count` lanes (or all), other in the rest.
+inline Vec first_lanes(Vec value, Vec other, std::size_t count) {
+  const auto n = static_cast<std::int32_t>(count < kLanes ? count : kLanes);
+  constexpr IVec kLane = {0, 1, 2, 3, 4, 5, 6, 7};
+  return kLane < (IVec{n, n, n, n, n, n, n, n}) ? value : other;
 }
 
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
