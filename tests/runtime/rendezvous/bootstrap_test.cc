@@ -27,11 +27,17 @@ Result<Bootstrap> find(const Variables& variables, const WorldOptions& options =
   return find_bootstrap(options, lookup(variables));
 }
 
-const Variables kTrireme = {{"TRIREME_RANK", "2"}, {"TRIREME_WORLD_SIZE", "4"}, {"TRIREME_STORE", "127.0.0.1:5"},
-                            {"TRIREME_JOB_ID", "j"}, {"TRIREME_EPOCH", "3"}};
-const Variables kMpirun = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"},
-                           {"PMIX_NAMESPACE", "12345"}};
-const Variables kSrun = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "2"},
+const Variables kTrireme = {{"TRIREME_RANK", "2"},
+                            {"TRIREME_WORLD_SIZE", "4"},
+                            {"TRIREME_STORE", "127.0.0.1:5"},
+                            {"TRIREME_JOB_ID", "j"},
+                            {"TRIREME_EPOCH", "3"}};
+const Variables kMpirun = {
+    {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "12345"}};
+const Variables kSrun = {{"SLURM_PROCID", "1"},
+                         {"SLURM_NTASKS", "4"},
+                         {"SLURM_JOB_ID", "77"},
+                         {"SLURM_STEP_ID", "2"},
                          {"SLURM_STEP_NODELIST", "node[01-02]"}};
 const Variables kTorchrun = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}};
 
@@ -86,8 +92,8 @@ TEST(Bootstrap, InsideSlurmTriremeRunAndTorchrunComeFirst) {
   EXPECT_EQ(find(with(kSrun, kTorchrun))->source, Source::torchrun);
   EXPECT_EQ(find(kSrun)->source, Source::slurm);
   // `mpirun -n 1 trireme run -n 4`: the outer world of one says nothing.
-  const Variables outer = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"},
-                           {"PMIX_NAMESPACE", "x"}};
+  const Variables outer = {
+      {"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "x"}};
   EXPECT_EQ(find(with(outer, kTrireme))->source, Source::trireme);
 }
 
@@ -145,7 +151,8 @@ TEST(Bootstrap, ContradictionsNameBothVariables) {
       {with(kTrireme, kTorchrun), {"TRIREME_RANK=2", "RANK=3"}},
       {with(kMpirun, {{"PMIX_RANK", "2"}}), {"PMIX_RANK=2", "OMPI_COMM_WORLD_RANK=1"}},
       {with(kMpirun, kTorchrun), {"PMIX_RANK=1", "RANK=3"}},
-      {with(with(kMpirun, kTorchrun), {{"RANK", "1"}, {"WORLD_SIZE", "8"}}), {"OMPI_COMM_WORLD_SIZE=4", "WORLD_SIZE=8"}},
+      {with(with(kMpirun, kTorchrun), {{"RANK", "1"}, {"WORLD_SIZE", "8"}}),
+       {"OMPI_COMM_WORLD_SIZE=4", "WORLD_SIZE=8"}},
       {{{"TRIREME_RANK", "4"}, {"TRIREME_WORLD_SIZE", "4"}}, {"TRIREME_RANK=4", "TRIREME_WORLD_SIZE=4"}},
       {with(kSrun, {{"SLURM_PROCID", "9"}}), {"SLURM_PROCID=9", "SLURM_NTASKS=4"}},
   };
@@ -154,7 +161,8 @@ TEST(Bootstrap, ContradictionsNameBothVariables) {
     ASSERT_FALSE(found.is_ok()) << c.words[0];
     EXPECT_EQ(found.status().code(), StatusCode::invalid_argument);
     for (const std::string& word : c.words) {
-      EXPECT_NE(found.status().message().find(word), std::string::npos) << found.status().message() << " lacks " << word;
+      EXPECT_NE(found.status().message().find(word), std::string::npos)
+          << found.status().message() << " lacks " << word;
     }
   }
 }

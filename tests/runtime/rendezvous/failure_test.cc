@@ -26,7 +26,9 @@ Job job_of(int size, std::int64_t epoch = 1) {
   return job;
 }
 
-Deadline soon() { return Deadline::after_ms(60'000); }
+Deadline soon() {
+  return Deadline::after_ms(60'000);
+}
 
 // Returns once the world knows a failure: a get ends with it.
 Failure wait_for_failure(World& world) {

@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
+#include <vector>
+
+#include <unistd.h>
 
 #include <trireme/rendezvous/world.h>
 
-#include <unistd.h>
+#include "runtime/rendezvous/api/store_server.h"
 
 namespace trireme {
 namespace {
@@ -45,14 +47,65 @@ int wait_for_failure(World& world) {
   return failure ? 0 : 4;
 }
 
-// `who` stops with `signal`; the others wait and tell what they learnt.
+// Returns on rank `who` when all other ranks have said that they are past the exchange.
+int wait_for_others(World& world, int who) {
+  if (world.rank() != who) {
+    const Status said = world.put("past " + std::to_string(world.rank()), "");
+    return said.is_ok() ? 0 : fail(said);
+  }
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (rank == who) continue;
+    const auto past = world.get("past " + std::to_string(rank), Deadline::after_ms(60'000));
+    if (!past.is_ok()) return fail(past.status());
+  }
+  return 0;
+}
+
+// Rank `who` kills itself; the others wait and tell what they learnt.
 int lose_one(World& world, int who) {
   if (int error = exchange_pids(world); error != 0) return error;
+  // A reply to the last put may be lost with a store that dies at once: that is a failure too.
+  if (int error = wait_for_others(world, who); error != 0 && !world.failure()) return error;
   if (world.rank() == who) ::raise(SIGKILL);
   return wait_for_failure(world);
 }
 
+// Rank `who` stops. Rank 0 asks what all do until exactly `who` does not answer, wakes it,
+// and all go on together: a stopped rank is silent, not dead.
+int stop_one(World& world, int who) {
+  if (world.rank() == who) ::raise(SIGSTOP);
+  for (bool alone_silent = false; world.rank() == 0 && !alone_silent;) {
+    const auto activities = world.collect_activities(Deadline::after_ms(200));
+    alone_silent = true;
+    for (int rank = 0; rank < world.size(); ++rank) alone_silent &= activities[rank].has_value() == (rank != who);
+    if (!alone_silent) continue;
+    std::printf("silent: rank %d\n", who);
+    ::kill(static_cast<pid_t>(world.peer(who).pid), SIGCONT);
+  }
+  return exchange_pids(world);
+}
+
+// Hosts the store of `size` ranks until it is killed.
+int serve(int size) {
+  StoreServerOptions options;
+  options.listen_address = "unix:@trireme-serve-" + std::to_string(::getpid());
+  options.job_id = "process-test";
+  options.world_size = size;
+  const auto server = StoreServer::start(options);
+  if (!server.is_ok()) return fail(server.status());
+  while (true) ::pause();
+}
+
+// Rank 0 kills the process that hosts the store; all tell what they learnt.
+int become_orphan(World& world, int coordinator) {
+  if (int error = exchange_pids(world); error != 0) return error;
+  if (int error = wait_for_others(world, 0); error != 0 && !world.failure()) return error;
+  if (world.rank() == 0) ::kill(coordinator, SIGKILL);
+  return wait_for_failure(world);
+}
+
 int run(const std::string& mode, int argument) {
+  if (mode == "serve") return serve(argument);
   auto joined = World::join();
   if (!joined.is_ok()) {
     std::fprintf(stderr, "%s\n", joined.status().to_string().c_str());
@@ -64,7 +117,8 @@ int run(const std::string& mode, int argument) {
   std::fflush(stdout);
   if (mode == "exchange") return exchange_pids(world);
   if (mode == "kill") return lose_one(world, argument);
-  if (mode == "wait") return wait_for_failure(world);
+  if (mode == "stop") return stop_one(world, argument);
+  if (mode == "orphan") return become_orphan(world, argument);
   std::fprintf(stderr, "unknown mode %s\n", mode.c_str());
   return 4;
 }

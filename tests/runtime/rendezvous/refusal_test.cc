@@ -14,7 +14,9 @@
 namespace trireme {
 namespace {
 
-Deadline soon() { return Deadline::after_ms(60'000); }
+Deadline soon() {
+  return Deadline::after_ms(60'000);
+}
 
 class Refusal : public testing::Test {
  protected:
@@ -131,8 +133,7 @@ TEST_F(Refusal, AWrongProofIsRefused) {
   hello.epoch = 5;
   hello.nonce = std::string(store::kNonceBytes, 'n');
   Socket socket = connect();
-  std::string bytes =
-      std::string(store::kPreamble) + store::encode_frame(store::MessageType::hello, 0, hello.encode());
+  std::string bytes = std::string(store::kPreamble) + store::encode_frame(store::MessageType::hello, 0, hello.encode());
   bytes += store::encode_frame(store::MessageType::proof, 0, std::string("\x20\0\0\0", 4) + std::string(32, 'p'));
   ASSERT_TRUE(socket.send_all(bytes.data(), bytes.size(), soon()).is_ok());
   store::FrameReader reader(store::kMaxReplyBytes, false);

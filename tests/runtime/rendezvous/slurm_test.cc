@@ -20,8 +20,9 @@ TEST(Slurm, ExpandsNodeLists) {
 }
 
 TEST(Slurm, RefusesWhatItDoesNotUnderstand) {
-  for (const char* text : {"", ",", "a,", ",a", "a,,b", "n[", "n]", "n[]", "n[1-]", "n[-1]", "n[2-1]", "n[1,]", "n[a-b]",
-                           "n[[1]]", "n[1]]", "n[0-65536]", "n[1-99999999999999999999]", "n[1-256]m[1-257]"}) {
+  for (const char* text :
+       {"", ",", "a,", ",a", "a,,b", "n[", "n]", "n[]", "n[1-]", "n[-1]", "n[2-1]", "n[1,]", "n[a-b]", "n[[1]]",
+        "n[1]]", "n[0-65536]", "n[1-99999999999999999999]", "n[1-256]m[1-257]"}) {
     const auto names = expand_nodelist(text);
     ASSERT_FALSE(names.is_ok()) << text;
     EXPECT_EQ(names.status().code(), StatusCode::invalid_argument) << text;

@@ -28,7 +28,8 @@ class StoreHarness {
     int tables = 0;
   };
 
-  explicit StoreHarness(int size, std::uint64_t death_notice_ms = 0) : size_(size), state_(config(size, death_notice_ms)) {}
+  explicit StoreHarness(int size, std::uint64_t death_notice_ms = 0)
+      : size_(size), state_(config(size, death_notice_ms)) {}
 
   static StoreConfig config(int size, std::uint64_t death_notice_ms) {
     StoreConfig config;
@@ -56,7 +57,9 @@ class StoreHarness {
   ConnectionId connect() {
     const ConnectionId id = next_++;
     clients_[id] = {};
-    apply([&](Actions& out) { state_.connected(id, "peer-" + std::to_string(id), std::string(kNonceBytes, 's'), now_ms, out); });
+    apply([&](Actions& out) {
+      state_.connected(id, "peer-" + std::to_string(id), std::string(kNonceBytes, 's'), now_ms, out);
+    });
     return id;
   }
   void send(ConnectionId id, MessageType type, std::uint64_t request, std::string payload) {

@@ -49,12 +49,23 @@ class RandomHistory {
   void connect() {
     Hello hello = store_.hello(static_cast<int>(below(static_cast<unsigned>(store_.size()))));
     switch (below(12)) {
-      case 0: hello.job_id = "other"; break;
-      case 1: hello.epoch -= 1; break;
-      case 2: hello.resume = true; break;
-      case 3: store_.connect(); return;
-      case 4: store_.send_hello(store_.connect(), hello); return;
-      default: break;
+      case 0:
+        hello.job_id = "other";
+        break;
+      case 1:
+        hello.epoch -= 1;
+        break;
+      case 2:
+        hello.resume = true;
+        break;
+      case 3:
+        store_.connect();
+        return;
+      case 4:
+        store_.send_hello(store_.connect(), hello);
+        return;
+      default:
+        break;
     }
     store_.join(hello, below(10) == 0 ? "wrong" : "secret");
   }
@@ -162,8 +173,12 @@ void run_seeds(unsigned first, unsigned count, int events) {
   }
 }
 
-TEST(StoreRandom, InvariantsHoldInRandomHistories) { run_seeds(1, 60, 400); }
-TEST(StoreRandom, LongRandomHistories) { run_seeds(1000, 1500, 800); }
+TEST(StoreRandom, InvariantsHoldInRandomHistories) {
+  run_seeds(1, 60, 400);
+}
+TEST(StoreRandom, LongRandomHistories) {
+  run_seeds(1000, 1500, 800);
+}
 
 }  // namespace
 }  // namespace trireme::store

@@ -204,7 +204,8 @@ TEST(StoreState, ExchangeNamesWhoHasNotComeAndMayBeTriedAgain) {
   store.send(members[0], MessageType::cancel, 1, {});
   const Status late = store.reply(members[0], 1).status();
   EXPECT_EQ(late.code(), StatusCode::deadline_exceeded);
-  EXPECT_NE(late.message().find("rank 1 (host, pid 1001), rank 2 (host, pid 1002)"), std::string::npos) << late.message();
+  EXPECT_NE(late.message().find("rank 1 (host, pid 1001), rank 2 (host, pid 1002)"), std::string::npos)
+      << late.message();
   store.send(members[0], MessageType::exchange, 2, encode_exchange("x", {0, 1, 2}, "new"));
   store.send(members[1], MessageType::exchange, 1, encode_exchange("x", {0, 1, 2}, "b"));
   store.send(members[2], MessageType::exchange, 1, encode_exchange("x", {0, 1, 2}, "c"));
@@ -228,7 +229,8 @@ TEST(StoreState, ADepartedMemberIsNamedToThoseWhoWaitForIt) {
   }
   store.send(members[0], MessageType::get, 3, encode_text("k"));
   store.send(members[1], MessageType::leave, 9, {});
-  EXPECT_NE(store.reply(members[0], 3).status().message().find("rank 1 (host, pid 1001) was the last"), std::string::npos);
+  EXPECT_NE(store.reply(members[0], 3).status().message().find("rank 1 (host, pid 1001) was the last"),
+            std::string::npos);
 }
 
 TEST(StoreState, MalformedRequestsAreAnsweredByName) {
@@ -241,7 +243,8 @@ TEST(StoreState, MalformedRequestsAreAnsweredByName) {
   };
   EXPECT_EQ(refused(MessageType::put, "x"), StatusCode::invalid_argument);
   EXPECT_EQ(refused(MessageType::put, encode_pair("", "v")), StatusCode::invalid_argument);
-  EXPECT_EQ(refused(MessageType::put, encode_pair(std::string(kMaxKeyBytes + 1, 'k'), "v")), StatusCode::invalid_argument);
+  EXPECT_EQ(refused(MessageType::put, encode_pair(std::string(kMaxKeyBytes + 1, 'k'), "v")),
+            StatusCode::invalid_argument);
   EXPECT_EQ(refused(MessageType::get, encode_pair("k", "extra")), StatusCode::invalid_argument);
   EXPECT_EQ(refused(MessageType::add, encode_text("k")), StatusCode::invalid_argument);
   EXPECT_EQ(refused(MessageType::exchange, encode_exchange("x", {1}, "")), StatusCode::invalid_argument);
