@@ -83,4 +83,9 @@ Status GradientBuckets::finish(double& loss_sum) {
   return status.is_ok() ? last : status;
 }
 
+void GradientBuckets::abandon(const Status& reason) {
+  if (communicator_ != nullptr) communicator_->abort(reason.to_string());
+  next_ = buckets_.size();
+}
+
 }  // namespace trireme

@@ -43,7 +43,9 @@ Result<ByteCorpus> ByteCorpus::from_text(std::string text, std::int64_t tokens_p
   return corpus;
 }
 
-std::uint64_t ByteCorpus::fingerprint() const { return hash64(text_); }
+std::uint64_t ByteCorpus::fingerprint() const {
+  return hash64(text_);
+}
 
 double ByteCorpus::unigram_entropy() const {
   std::array<std::int64_t, 256> counts{};

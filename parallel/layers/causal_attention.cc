@@ -15,8 +15,7 @@ kernels::AttentionShape attention_shape(const Tensor& qkv, std::int64_t width, s
 
 void CausalAttention::forward(Context& context, ParameterViews, const Tensor& in, const Tensor& out,
                               Saved& saved) const {
-  const Tensor log_sum_exp =
-      saved.allocate(context, Lifetime::backward_input, {in.shape[0], heads_, in.shape[1]});
+  const Tensor log_sum_exp = saved.allocate(context, Lifetime::backward_input, {in.shape[0], heads_, in.shape[1]});
   saved.slot(slot_ + kInput) = in;
   saved.slot(slot_ + kOutput) = out;
   saved.slot(slot_ + kLogSumExp) = log_sum_exp;
@@ -33,9 +32,8 @@ void CausalAttention::backward_input(Context& context, ParameterViews, const Ten
   const float* q = in.as<float>();
   float* dq = din.as<float>();
   kernels::attention_backward_input(*context.pool, dq, dq + width_, dq + 2 * width_, dout.as<float>(),
-                                    saved.slot(slot_ + kOutput).as<float>(),
-                                    saved.slot(slot_ + kLogSumExp).as<float>(), q, q + width_, q + 2 * width_,
-                                    attention_shape(in, width_, heads_));
+                                    saved.slot(slot_ + kOutput).as<float>(), saved.slot(slot_ + kLogSumExp).as<float>(),
+                                    q, q + width_, q + 2 * width_, attention_shape(in, width_, heads_));
 }
 
 }  // namespace trireme

@@ -9,7 +9,9 @@
 namespace trireme {
 
 // Tokens in an activation: all extents but the last.
-inline std::int64_t rows_of(const Tensor& activation) { return activation.shape[0] * activation.shape[1]; }
+inline std::int64_t rows_of(const Tensor& activation) {
+  return activation.shape[0] * activation.shape[1];
+}
 
 inline const float* values(ParameterViews parameters, int id) {
   return parameters[static_cast<std::size_t>(id)].as<float>();

@@ -37,9 +37,8 @@ Tensor LossHead::scratch(Context& context, const Tensor& h, Saved& saved) const 
   return saved.allocate(context, Lifetime::forward, {static_cast<std::int64_t>(bytes)}, DataType::u8);
 }
 
-double LossHead::loss_and_gradient(Context& context, ParameterViews parameters, const Tensor& h,
-                                   const Tensor& targets, float scale, const Tensor& dh, Saved& saved,
-                                   GradientSink& sink) const {
+double LossHead::loss_and_gradient(Context& context, ParameterViews parameters, const Tensor& h, const Tensor& targets,
+                                   float scale, const Tensor& dh, Saved& saved, GradientSink& sink) const {
   SavedScope scope(saved, Lifetime::forward);
   const Tensor room = scratch(context, h, saved);
   if (!context.computing()) return 0;
@@ -58,9 +57,8 @@ double LossHead::loss(Context& context, ParameterViews parameters, const Tensor&
   SavedScope scope(saved, Lifetime::forward);
   const Tensor room = scratch(context, h, saved);
   if (!context.computing()) return 0;
-  return kernels::head_loss(
-             *context.pool,
-             head_call(context, parameters, weight_, h, targets, {rows_of(h), width_, vocabulary_}, room))
+  return kernels::head_loss(*context.pool, head_call(context, parameters, weight_, h, targets,
+                                                     {rows_of(h), width_, vocabulary_}, room))
       .loss_sum;
 }
 

@@ -32,8 +32,8 @@ Tensor Model::run_body(Context& context, ParameterViews parameters, const Tensor
   return h;
 }
 
-double Model::forward_backward(Context& context, ParameterViews parameters, const Tensor& tokens,
-                               const Tensor& targets, float scale, Saved& saved, GradientSink& sink) const {
+double Model::forward_backward(Context& context, ParameterViews parameters, const Tensor& tokens, const Tensor& targets,
+                               float scale, Saved& saved, GradientSink& sink) const {
   const Tensor h = run_body(context, parameters, tokens, saved);
   const Tensor dh = saved.allocate(context, Lifetime::backward_weight, h.shape);
   const double loss_sum = head_.loss_and_gradient(context, parameters, h, targets, scale, dh, saved, sink);

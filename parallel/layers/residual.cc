@@ -3,7 +3,9 @@
 
 namespace trireme {
 
-void Residual::declare(Declaration& declaration) { branch_->declare(declaration); }
+void Residual::declare(Declaration& declaration) {
+  branch_->declare(declaration);
+}
 
 void Residual::forward(Context& context, ParameterViews parameters, const Tensor& in, const Tensor& out,
                        Saved& saved) const {

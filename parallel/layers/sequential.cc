@@ -31,9 +31,13 @@ Shape Sequential::output_shape(const Shape& input) const {
   return shape;
 }
 
-Lifetime Sequential::input_lifetime() const { return children_.front().module->input_lifetime(); }
+Lifetime Sequential::input_lifetime() const {
+  return children_.front().module->input_lifetime();
+}
 
-Lifetime Sequential::output_lifetime() const { return children_.back().module->output_lifetime(); }
+Lifetime Sequential::output_lifetime() const {
+  return children_.back().module->output_lifetime();
+}
 
 void Sequential::forward(Context& context, ParameterViews parameters, const Tensor& in, const Tensor& out,
                          Saved& saved) const {

@@ -31,7 +31,9 @@ Status check_product(const std::array<int, kAxisCount>& extents, int ranks) {
 
 }  // namespace
 
-std::string_view to_string(Axis axis) { return kAxisNames[static_cast<std::size_t>(axis)]; }
+std::string_view to_string(Axis axis) {
+  return kAxisNames[static_cast<std::size_t>(axis)];
+}
 
 Result<Mesh> Mesh::create(const MeshExtents& wanted, int rank, int ranks) {
   std::array<int, kAxisCount> extents{wanted.pipeline, wanted.data, wanted.context, wanted.expert, wanted.tensor};

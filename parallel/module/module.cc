@@ -11,7 +11,9 @@ namespace {
 constexpr std::size_t kAlignmentBytes = 64;
 constexpr const char* kStackNames[kLifetimeCount] = {"forward", "backward-input", "backward-weight"};
 
-std::size_t padded(std::size_t bytes) { return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes; }
+std::size_t padded(std::size_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
 
 }  // namespace
 

@@ -48,9 +48,13 @@ int Declaration::slots(int count) {
   return first;
 }
 
-void Declaration::enter(const std::string& name) { path_.push_back(name); }
+void Declaration::enter(const std::string& name) {
+  path_.push_back(name);
+}
 
-void Declaration::leave() { path_.pop_back(); }
+void Declaration::leave() {
+  path_.pop_back();
+}
 
 ParameterLayout::ParameterLayout(std::vector<ParameterSpec> specs) : specs_(std::move(specs)) {
   for (const ParameterSpec& spec : specs_) {

@@ -28,8 +28,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(std::unique_ptr<Model> model, c
   }
   const int ranks = communicator == nullptr ? 1 : communicator->size();
   if (mesh.extent(Axis::data) != ranks) {
-    return invalid_argument(fmt::format("trainer: the mesh's data axis has {} ranks, its communicator {}",
-                                        mesh.extent(Axis::data), ranks));
+    return invalid_argument(
+        fmt::format("trainer: the mesh's data axis has {} ranks, its communicator {}", mesh.extent(Axis::data), ranks));
   }
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(model), options, mesh, pool));
   TRIREME_RETURN_IF_ERROR(trainer->allocate(ranks == 1 ? nullptr : communicator));
@@ -38,8 +38,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(std::unique_ptr<Model> model, c
 
 Status Trainer::allocate(Communicator* communicator) {
   const ParameterLayout& layout = model_->layout();
-  for (auto [name, array] : {std::pair{"parameters", &parameters_}, std::pair{"gradients", &gradients_},
-                             std::pair{"first moments", &first_moment_}, std::pair{"second moments", &second_moment_}}) {
+  for (auto [name, array] :
+       {std::pair{"parameters", &parameters_}, std::pair{"gradients", &gradients_},
+        std::pair{"first moments", &first_moment_}, std::pair{"second moments", &second_moment_}}) {
     TRIREME_ASSIGN_OR_RETURN(Arena arena, Arena::create(name, layout.flat_elements() * sizeof(float)));
     TRIREME_ASSIGN_OR_RETURN(*array, arena.allocate_array<float>(layout.flat_elements()));
     std::fill_n(*array, layout.flat_elements(), 0.0f);
@@ -65,9 +66,8 @@ Result<double> Trainer::evaluate(const std::int32_t* tokens, const std::int32_t*
   for (std::int64_t first = 0; first < sequences; first += options_.microbatch) {
     const std::int64_t count = std::min(options_.microbatch, sequences - first);
     const std::int64_t offset = first * options_.tokens_per_sequence;
-    loss_sum +=
-        model_->evaluate(context_, views_, token_tensor(tokens + offset, count, options_.tokens_per_sequence),
-                         token_tensor(targets + offset, count, options_.tokens_per_sequence), saved_.front());
+    loss_sum += model_->evaluate(context_, views_, token_tensor(tokens + offset, count, options_.tokens_per_sequence),
+                                 token_tensor(targets + offset, count, options_.tokens_per_sequence), saved_.front());
   }
   TRIREME_RETURN_IF_ERROR(context_.error);
   return loss_sum;

@@ -19,7 +19,10 @@ namespace trireme {
 
 Result<StepReport> Trainer::step(const Batch& batch, double learning_rate) {
   double loss_sum = forward_backward(batch);
-  TRIREME_RETURN_IF_ERROR(context_.error);
+  if (!context_.error.is_ok()) {
+    buckets_->abandon(context_.error);
+    return context_.error;
+  }
   TRIREME_RETURN_IF_ERROR(buckets_->finish(loss_sum));
 
   StepReport report;
@@ -47,10 +50,10 @@ double Trainer::forward_backward(const Batch& batch) {
       ordinals_[static_cast<std::size_t>(i)] = batch.first_ordinal + static_cast<std::uint64_t>(first + i);
     }
     context_.sample_ordinals = {ordinals_.data(), static_cast<std::size_t>(sequences)};
-    loss_sum += model_->forward_backward(
-        context_, views_, token_tensor(batch.tokens + offset, sequences, options_.tokens_per_sequence),
-        token_tensor(batch.targets + offset, sequences, options_.tokens_per_sequence),
-        1.0f / static_cast<float>(batch.global_targets), saved_.front(), *buckets_);
+    loss_sum += model_->forward_backward(context_, views_,
+                                         token_tensor(batch.tokens + offset, sequences, options_.tokens_per_sequence),
+                                         token_tensor(batch.targets + offset, sequences, options_.tokens_per_sequence),
+                                         1.0f / static_cast<float>(batch.global_targets), saved_.front(), *buckets_);
     if (!context_.error.is_ok()) break;
   }
   return loss_sum;
@@ -68,8 +71,9 @@ Result<StepReport> Trainer::skip(StepReport report) {
     where = fmt::format("the gradient of {}", layout.spec(id).name);
     break;
   }
-  const std::string what = fmt::format("step {}: {} is not finite on some rank; all ranks skip the step ({} skipped so far)",
-                                       counters_.step, where, counters_.skipped);
+  const std::string what =
+      fmt::format("step {}: {} is not finite on some rank; all ranks skip the step ({} skipped so far)", counters_.step,
+                  where, counters_.skipped);
   if (mesh_.rank() == 0) log_line(LogLevel::warn, "train", what);
   if (counters_.skipped_in_a_row <= options_.skips_in_a_row_max) return report;
   return aborted(fmt::format("{}; {} in a row is more than the {} allowed. Lower the learning rate or look at the data",

@@ -33,8 +33,7 @@ class ByteCorpus {
   // Where training sequence `ordinal` starts.
   std::int64_t training_position(std::uint64_t seed, std::uint64_t ordinal) const;
   // Writes tokens_per_sequence tokens and as many targets (the tokens one further on).
-  void training_sequence(std::uint64_t seed, std::uint64_t ordinal, std::int32_t* tokens,
-                         std::int32_t* targets) const;
+  void training_sequence(std::uint64_t seed, std::uint64_t ordinal, std::int32_t* tokens, std::int32_t* targets) const;
   // Held-out sequences follow each other without overlap.
   std::int64_t held_out_sequences() const { return (held_out_bytes_ - 1) / tokens_per_sequence_; }
   void held_out_sequence(std::int64_t index, std::int32_t* tokens, std::int32_t* targets) const;

@@ -45,6 +45,8 @@ class GradientBuckets final : public GradientSink {
   // `loss_sum` becomes its sum over the ranks, in f64.
   // Errors: the communicator's. Gradients and loss then hold unspecified values.
   Status finish(double& loss_sum);
+  // Gives up on the step when this rank cannot finish it: the other ranks learn why.
+  void abandon(const Status& reason);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
@@ -55,11 +57,11 @@ class GradientBuckets final : public GradientSink {
   float* flat_;
   Communicator* communicator_;
   std::vector<Bucket> buckets_;
-  std::vector<int> bucket_of_;   // By parameter.
-  std::vector<int> users_;       // By bucket: contributions of one microbatch.
-  std::vector<int> missing_;     // By bucket: contributions not yet seen in this step.
-  std::vector<Work> works_;      // By bucket.
-  std::size_t next_ = 0;         // The first bucket not started.
+  std::vector<int> bucket_of_;  // By parameter.
+  std::vector<int> users_;      // By bucket: contributions of one microbatch.
+  std::vector<int> missing_;    // By bucket: contributions not yet seen in this step.
+  std::vector<Work> works_;     // By bucket.
+  std::size_t next_ = 0;        // The first bucket not started.
 };
 
 }  // namespace trireme

@@ -26,8 +26,7 @@ class LossHead {
   double loss_and_gradient(Context& context, ParameterViews parameters, const Tensor& h, const Tensor& targets,
                            float scale, const Tensor& dh, Saved& saved, GradientSink& sink) const;
   // The sum of the losses only.
-  double loss(Context& context, ParameterViews parameters, const Tensor& h, const Tensor& targets,
-              Saved& saved) const;
+  double loss(Context& context, ParameterViews parameters, const Tensor& h, const Tensor& targets, Saved& saved) const;
   // logits[vocabulary] of one row of h.
   void logits(Context& context, ParameterViews parameters, const float* h_row, float* logits) const;
 

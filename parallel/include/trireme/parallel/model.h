@@ -52,9 +52,9 @@ struct GptConfig {
   std::int64_t layers = 4;
   std::int64_t width = 128;
   std::int64_t heads = 4;
-  std::int64_t tokens = 128;      // Longest sequence.
+  std::int64_t tokens = 128;  // Longest sequence.
   std::int64_t vocabulary = 256;
-  bool tied = true;               // The head shares the token table.
+  bool tied = true;  // The head shares the token table.
   // Errors: invalid_argument naming the value, what is allowed, and the nearest that works.
   Status check() const;
   // Floating-point operations of a training step's matrix products and attention, per token.

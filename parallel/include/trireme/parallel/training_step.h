@@ -28,10 +28,10 @@ struct TrainerOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;    // On matrices only.
-  double clip_norm = 1.0;       // Of the gradient of all ranks together; 0: no clipping.
+  double weight_decay = 0.1;  // On matrices only.
+  double clip_norm = 1.0;     // Of the gradient of all ranks together; 0: no clipping.
   std::size_t bucket_bytes = std::size_t{1} << 20;
-  int skips_in_a_row_max = 25;  // More than that many steps skipped in a row are an error.
+  int skips_in_a_row_max = 25;            // More than that many steps skipped in a row are an error.
   DataType product_type = DataType::f32;  // Or bf16: operands rounded, f32 parameters and sums.
   std::uint64_t seed = 1;
 };
@@ -53,8 +53,8 @@ struct StepReport {
 
 // What training changes, apart from the arrays.
 struct TrainingCounters {
-  std::int64_t step = 0;             // Steps taken, skipped ones too.
-  std::int64_t updates = 0;          // Steps that changed the parameters.
+  std::int64_t step = 0;     // Steps taken, skipped ones too.
+  std::int64_t updates = 0;  // Steps that changed the parameters.
   std::int64_t skipped = 0;
   std::int64_t skipped_in_a_row = 0;
   std::int64_t tokens = 0;           // Targets seen by all ranks.

@@ -1,0 +1,148 @@
+#include "examples/gpt/options.h"
+
+#include <cmath>
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+namespace trireme::gpt {
+
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  trireme-gpt --data bible.txt --steps 500
+  trireme run -n 4 -- trireme-gpt --data bible.txt --checkpoint-dir ckpt --checkpoint-every 100 --metrics m.jsonl
+  trireme run -n 4 --max-restarts 3 -- trireme-gpt --data bible.txt --checkpoint-dir ckpt --checkpoint-every 50
+  mpirun -n 4 trireme-gpt --data bible.txt --eval-every 100 --generate 400 --temperature 0.7
+Every option may also stand in a TOML file (--config run.toml: `steps = 500`, `data = ["bible.txt"]`, ...).
+Exit codes: 0 trained; 2 the command line, the data or a folder needs a change; 1 a rank or the network failed.)";
+
+void add_model(CLI::App& app, Options& o) {
+  app.add_option("--layers", o.model.layers, "Transformer blocks")->group("Model");
+  app.add_option("--dim", o.model.width, "Width of the activations")->group("Model");
+  app.add_option("--heads", o.model.heads, "Attention heads; must divide --dim")->group("Model");
+  app.add_option("--seq", o.model.tokens, "Bytes in a sequence")->group("Model");
+}
+
+void add_training(CLI::App& app, Options& o, std::string& dtype) {
+  app.add_option("--data", o.data, "Text files, joined in this order")->group("Training");
+  app.add_option("--steps", o.steps, "Optimizer steps in all, resumed ones too")->group("Training");
+  app.add_option("--batch", o.batch, "Sequences in a step, over all ranks")->group("Training");
+  app.add_option("--microbatch", o.microbatch, "Sequences a rank computes at once (0: its whole share)")
+      ->group("Training");
+  app.add_option("--lr", o.learning_rate, "Peak learning rate")->group("Training");
+  app.add_option("--min-lr", o.learning_rate_min, "Last learning rate (negative: a tenth of --lr)")->group("Training");
+  app.add_option("--warmup", o.warmup_steps, "Steps until the peak learning rate")->group("Training");
+  app.add_option("--weight-decay", o.weight_decay, "On matrices; norms and biases have none")->group("Training");
+  app.add_option("--clip", o.clip, "Largest norm of the global gradient (0: no clipping)")->group("Training");
+  app.add_option("--beta2", o.beta2, "AdamW's decay of the second moment")->group("Training");
+  app.add_option("--seed", o.seed, "Of initial values and of the order of the data")->group("Training");
+  app.add_option("--dtype", dtype, "Operands of matrix products: f32 or bf16")->group("Training");
+}
+
+void add_running(CLI::App& app, Options& o) {
+  app.add_option("--dp", o.data_parallel, "Data-parallel ranks (0: all)")->group("Running");
+  app.add_option("--threads", o.threads, "Threads of each rank (0: TRIREME_THREADS, or cores / ranks on the host)")
+      ->group("Running");
+  app.add_option("--bucket-bytes", o.bucket_bytes, "Gradients in one all-reduce")->group("Running");
+  app.add_option("--checkpoint-dir", o.checkpoint_dir, "Folder of checkpoints, seen by all ranks")->group("Running");
+  app.add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints (0: only after the last step)")
+      ->group("Running");
+  app.add_option("--checkpoint-keep", o.checkpoint_keep, "Checkpoints kept")->group("Running");
+  app.add_option("--resume", o.resume, "auto: the newest valid checkpoint; never; or the path of one")
+      ->group("Running");
+}
+
+void add_results(CLI::App& app, Options& o) {
+  app.add_option("--metrics", o.metrics, "File of one JSON object for each step")->group("Results");
+  app.add_option("--eval-every", o.eval_every, "Steps between evaluations (0: only at the end)")->group("Results");
+  app.add_option("--eval-batches", o.eval_batches,
+                 "Batches in an evaluation before the last one (0: all text held out)")
+      ->group("Results");
+  app.add_option("--generate", o.generate, "Bytes of text to write at the end")->group("Results");
+  app.add_option("--temperature", o.temperature, "Of that text: 0 takes the likeliest byte")->group("Results");
+  app.add_option("--json", o.json, "File for a summary (- for the terminal)")->group("Results");
+}
+
+struct Bound {
+  const char* flag;
+  double value;
+  double low;
+  double high;
+};
+
+Status check_ranges(const Options& o) {
+  const Bound bounds[] = {
+      {"--steps", static_cast<double>(o.steps), 0, 1e12},
+      {"--batch", static_cast<double>(o.batch), 1, 1e9},
+      {"--microbatch", static_cast<double>(o.microbatch), 0, 1e9},
+      {"--lr", o.learning_rate, 0, 1e3},
+      {"--min-lr", o.learning_rate_min, -1e3, 1e3},
+      {"--warmup", static_cast<double>(o.warmup_steps), 0, 1e12},
+      {"--weight-decay", o.weight_decay, 0, 1e3},
+      {"--clip", o.clip, 0, 1e12},
+      {"--beta2", o.beta2, 0, 0.9999999},
+      {"--dp", static_cast<double>(o.data_parallel), 0, 1e6},
+      {"--threads", static_cast<double>(o.threads), 0, 4096},
+      {"--bucket-bytes", static_cast<double>(o.bucket_bytes), 1, 1e15},
+      {"--checkpoint-every", static_cast<double>(o.checkpoint_every), 0, 1e12},
+      {"--checkpoint-keep", static_cast<double>(o.checkpoint_keep), 1, 1e6},
+      {"--eval-every", static_cast<double>(o.eval_every), 0, 1e12},
+      {"--eval-batches", static_cast<double>(o.eval_batches), 0, 1e12},
+      {"--generate", static_cast<double>(o.generate), 0, 1e9},
+      {"--temperature", o.temperature, 0, 1e3},
+  };
+  for (const Bound& bound : bounds) {
+    if (bound.value >= bound.low && bound.value <= bound.high) continue;  // A NaN fails, too.
+    return invalid_argument(fmt::format("{} is {}; expected {} to {}", bound.flag, bound.value, bound.low, bound.high));
+  }
+  return Status::ok();
+}
+
+Status check(const Options& o) {
+  if (o.data.empty()) return invalid_argument("--data is missing: give one or more text files (see --help)");
+  TRIREME_RETURN_IF_ERROR(o.model.check());
+  TRIREME_RETURN_IF_ERROR(check_ranges(o));
+  if (o.product_type != DataType::f32 && o.product_type != DataType::bf16) {
+    return invalid_argument(
+        fmt::format("--dtype {} is not supported; expected f32 or bf16", to_string(o.product_type)));
+  }
+  if (o.checkpoint_dir.empty() && o.checkpoint_every > 0) {
+    return invalid_argument("--checkpoint-every needs --checkpoint-dir: where should checkpoints go?");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
+  CommandLine result;
+  Options& options = result.options;
+  std::string dtype = "f32";
+  bool show_config = false;
+  CLI::App app("Trains a byte-level GPT by data parallelism.", "trireme-gpt");
+  app.footer(kExamples);
+  app.option_defaults()->always_capture_default();
+  add_model(app, options);
+  add_training(app, options, dtype);
+  add_running(app, options);
+  add_results(app, options);
+  app.set_config("--config", "", "TOML file of options; the command line wins")->group("Running");
+  app.add_flag("--show-config", show_config, "Print the options as TOML and exit")
+      ->group("Running")
+      ->configurable(false);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return CommandLine{options, true, app.help()};
+  } catch (const CLI::ParseError& error) {
+    return invalid_argument(fmt::format("{} (trireme-gpt --help lists all options)", error.what()));
+  }
+  TRIREME_ASSIGN_OR_RETURN(options.product_type, parse_data_type(dtype));
+  if (options.learning_rate_min < 0) options.learning_rate_min = options.learning_rate / 10;
+  if (show_config) return CommandLine{options, true, app.config_to_str(true, false)};
+  TRIREME_RETURN_IF_ERROR(check(options));
+  return result;
+}
+
+}  // namespace trireme::gpt
