@@ -175,25 +175,35 @@ bool Core::advance_collective() {
     complete_current();
     return true;
   }
-  if (const auto& differs = executor_.mismatch(); differs) {
-    const int other = members_[static_cast<std::size_t>(differs->peer)];
-    Status status;
-    if (differs->theirs) {
-      // The peer may be ahead or behind: show what we called under its number.
-      const Call ours = record_->recent_call(differs->theirs->sequence).value_or(operation.call);
-      status = mismatch_status(engine_->names(), engine_->world().rank(), ours, other, *differs->theirs);
-    } else {
-      status = data_loss(fmt::format("{} sent bytes that are no call signature: start all ranks from one build",
-                                     engine_->names()[static_cast<std::size_t>(other)]));
-    }
-    report(status, other);
-    return true;
-  }
+  if (executor_.mismatch()) return handle_mismatch(*executor_.mismatch(), operation);
   if (!executor_.error().is_ok()) {
     report(executor_.error(), -1);
     return true;
   }
   return moved;
+}
+
+// Returns true when that ended the communicator.
+bool Core::handle_mismatch(const CallMismatch& differs, const OperationState& operation) {
+  if (!suspicion_.is_ok()) return false;  // Being looked into.
+  const int other = members_[static_cast<std::size_t>(differs.peer)];
+  const std::string& name = engine_->names()[static_cast<std::size_t>(other)];
+  if (!differs.theirs) {
+    report(data_loss(name + " sent bytes that are no call signature: start all ranks from one build"), other);
+    return true;
+  }
+  // The peer may be ahead or behind: compare with what we called under its number.
+  const std::optional<Call> ours = record_->recent_call(differs.theirs->sequence);
+  const Status status =
+      mismatch_status(engine_->names(), engine_->world().rank(), ours.value_or(operation.call), other, *differs.theirs);
+  if (ours) {
+    report(status, other);
+    return true;
+  }
+  // It is ahead of us: an earlier call of its own is the one to show, so ask for it.
+  suspicion_ = status;
+  suspect_ = other;
+  return false;
 }
 
 void Core::complete_current() {

@@ -78,6 +78,7 @@ class Core final : public Drivable, private LinkTable {
   bool advance();
   bool advance_collective();
   bool advance_messages();
+  bool handle_mismatch(const CallMismatch& differs, const OperationState& operation);
   void complete_current();
   bool learn_failure();
   void break_with(const Status& status);
@@ -127,6 +128,8 @@ class Core final : public Drivable, private LinkTable {
   std::uint64_t inquiry_interval_ns_ = 0;
   bool waiting_published_ = false;
   std::uint64_t link_broken_since_ns_ = 0;
+  Status suspicion_;                         // A mismatch whose cause the other ranks know better.
+  int suspect_ = -1;
 
   mutable std::mutex abort_mutex_;
   Status abort_status_;

@@ -99,7 +99,7 @@ Deadline Core::look_after(std::unique_lock<std::mutex>& lock) {
   if (!broken_.is_ok()) return Deadline::at_ns(now);
   const std::uint64_t deadline = deadline_ns(*operation, now);
   if (now >= idle_since_ns_ + kPublishAfter || now >= deadline) publish_waiting(*operation);
-  if (now >= deadline || now >= next_inquiry_ns_) {
+  if (now >= deadline || now >= next_inquiry_ns_ || !suspicion_.is_ok()) {
     inquire(lock, now >= deadline);
     return Deadline::at_ns(system_clock().now_ns());  // Try again at once.
   }
@@ -126,7 +126,8 @@ void Core::inquire(std::unique_lock<std::mutex>& lock, bool deadline_passed) {
   if (!broken_.is_ok() || idle_since_ns_ != idle_since) return;  // Something happened meanwhile.
   if (advance()) return;
   const Verdict verdict = deadline_passed ? find_culprit(question, activities) : find_mismatch(question, activities);
-  if (!verdict.status.is_ok()) report(verdict.status, verdict.culprit);
+  if (!verdict.status.is_ok()) return report(verdict.status, verdict.culprit);
+  if (!suspicion_.is_ok()) report(suspicion_, suspect_);
 }
 
 }  // namespace trireme
