@@ -1,0 +1,205 @@
+#include "bench/collective_perf/measure.h"
+
+#include <algorithm>
+
+#include <trireme/platform/clock.h>
+
+#include "bench/collective_perf/pattern.h"
+
+namespace trireme::bench {
+namespace {
+
+using plan::Collective;
+
+bool is_rooted(Collective collective) { return collective == Collective::broadcast || collective == Collective::reduce; }
+
+double bus_factor(Collective collective, int ranks) {
+  const double n = ranks;
+  switch (collective) {
+    case Collective::all_reduce: return 2 * (n - 1) / n;
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return (n - 1) / n;
+    default: return 1;
+  }
+}
+
+// One (size, type, operation, root): buffers, the call, the check.
+class Measurement {
+ public:
+  Measurement(Communicator& communicator, Collective collective, const PerfOptions& options, DataType type, ReduceOp op,
+              int root, std::uint64_t bytes, std::vector<std::byte>& input, std::vector<std::byte>& output)
+      : c_(communicator), collective_(collective), options_(options), type_(type), op_(op), root_(root),
+        pattern_(type, op, communicator.size()), input_(input.data()), output_(output.data()) {
+    const auto ranks = static_cast<std::uint64_t>(c_.size());
+    const bool by_rank = collective == Collective::all_gather || collective == Collective::reduce_scatter;
+    count_ = bytes / size_of(type) / (by_rank ? ranks : 1);
+    bytes_ = count_ * size_of(type) * (by_rank ? ranks : 1);
+  }
+
+  Result<Row> run() {
+    Row row;
+    row.op = plan::to_string(collective_);
+    row.type = type_;
+    row.redop = plan::reduces(collective_) ? std::string(to_string(op_)) : "none";
+    row.root = is_rooted(collective_) ? root_ : -1;
+    row.ranks = c_.size();
+    row.bytes = bytes_;
+    row.count = count_;
+    TRIREME_ASSIGN_OR_RETURN(row.out_of_place, time(false));
+    TRIREME_ASSIGN_OR_RETURN(row.in_place, time(true));
+    return row;
+  }
+
+ private:
+  std::uint64_t own_offset() const { return static_cast<std::uint64_t>(c_.rank()) * count_ * size_of(type_); }
+
+  // In place everything lies in the output buffer, except for reduce_scatter, whose
+  // larger buffer is the input.
+  std::byte* source(bool in_place) const {
+    if (!in_place || collective_ == Collective::reduce_scatter) return input_;
+    return output_ + (collective_ == Collective::all_gather ? own_offset() : 0);
+  }
+  std::byte* target(bool in_place) const {
+    return in_place && collective_ == Collective::reduce_scatter ? input_ + own_offset() : output_;
+  }
+
+  Status call(bool in_place) {
+    const std::byte* in = source(in_place);
+    std::byte* out = target(in_place);
+    if (!options_.blocking) return call_async(in, out);
+    switch (collective_) {
+      case Collective::all_reduce: return c_.all_reduce(in, out, count_, type_, op_);
+      case Collective::reduce: return c_.reduce(in, out, count_, type_, op_, root_);
+      case Collective::broadcast: return c_.broadcast(in, out, count_, type_, root_);
+      case Collective::all_gather: return c_.all_gather(in, out, count_, type_);
+      case Collective::reduce_scatter: return c_.reduce_scatter(in, out, count_, type_, op_);
+      case Collective::barrier: return c_.barrier();
+    }
+    return {};
+  }
+
+  Work start(const std::byte* in, std::byte* out) {
+    switch (collective_) {
+      case Collective::all_reduce: return c_.all_reduce_async(in, out, count_, type_, op_);
+      case Collective::reduce: return c_.reduce_async(in, out, count_, type_, op_, root_);
+      case Collective::broadcast: return c_.broadcast_async(in, out, count_, type_, root_);
+      case Collective::all_gather: return c_.all_gather_async(in, out, count_, type_);
+      case Collective::reduce_scatter: return c_.reduce_scatter_async(in, out, count_, type_, op_);
+      case Collective::barrier: return c_.barrier_async();
+    }
+    return {};
+  }
+
+  // -m operations at once; they run in order, so the buffers may be the same.
+  Status call_async(const std::byte* in, std::byte* out) {
+    std::vector<Work> works;
+    for (int i = 0; i < options_.aggregated; ++i) works.push_back(start(in, out));
+    for (Work& work : works) TRIREME_RETURN_IF_ERROR(work.wait());
+    return {};
+  }
+
+  void fill(bool in_place) {
+    const bool scatters = collective_ == Collective::reduce_scatter;
+    const std::uint64_t elements = scatters ? count_ * static_cast<std::uint64_t>(c_.size()) : count_;
+    std::fill_n(target(in_place), bytes_ / (scatters ? static_cast<std::uint64_t>(c_.size()) : 1), std::byte{0x77});
+    pattern_.fill(source(in_place), c_.rank(), 0, elements);
+  }
+
+  std::uint64_t wrong_here(bool in_place) const {
+    const std::byte* out = target(in_place);
+    switch (collective_) {
+      case Collective::all_reduce: return pattern_.wrong_reduced(out, 0, count_);
+      case Collective::reduce: return c_.rank() == root_ ? pattern_.wrong_reduced(out, 0, count_) : 0;
+      case Collective::broadcast: return pattern_.wrong_copied(out, root_, 0, count_);
+      case Collective::reduce_scatter:
+        return pattern_.wrong_reduced(out, static_cast<std::uint64_t>(c_.rank()) * count_, count_);
+      case Collective::all_gather: {
+        std::uint64_t wrong = 0;
+        for (int rank = 0; rank < c_.size(); ++rank) {
+          wrong += pattern_.wrong_copied(out + static_cast<std::uint64_t>(rank) * count_ * size_of(type_), rank, 0, count_);
+        }
+        return wrong;
+      }
+      case Collective::barrier: return 0;
+    }
+    return 0;
+  }
+
+  Result<Timing> time(bool in_place) {
+    fill(in_place);
+    for (int i = 0; i < options_.warmup; ++i) TRIREME_RETURN_IF_ERROR(call(in_place));
+    TRIREME_RETURN_IF_ERROR(c_.barrier());
+    const std::uint64_t start = system_clock().now_ns();
+    for (int i = 0; i < options_.iterations; ++i) TRIREME_RETURN_IF_ERROR(call(in_place));
+    const std::uint64_t end = system_clock().now_ns();
+    const int operations = options_.iterations * (options_.blocking ? 1 : options_.aggregated);
+    double seconds = static_cast<double>(end - start) * 1e-9 / operations;
+    TRIREME_RETURN_IF_ERROR(c_.all_reduce(&seconds, &seconds, 1, DataType::f64, ReduceOp::average));
+    Timing timing;
+    timing.time_us = seconds * 1e6;
+    timing.algbw_gb_s = seconds > 0 ? static_cast<double>(bytes_) * 1e-9 / seconds : 0;
+    timing.busbw_gb_s = timing.algbw_gb_s * bus_factor(collective_, c_.size());
+    if (options_.checks == 0) return timing;
+    TRIREME_ASSIGN_OR_RETURN(timing.wrong, check(in_place));
+    return timing;
+  }
+
+  Result<std::int64_t> check(bool in_place) {
+    std::int64_t wrong = 0;
+    for (int i = 0; i < options_.checks; ++i) {
+      TRIREME_RETURN_IF_ERROR(c_.barrier());
+      fill(in_place);
+      // Several in-place operations in a row would reduce results again.
+      if (options_.blocking || options_.aggregated == 1) {
+        TRIREME_RETURN_IF_ERROR(call(in_place));
+      } else {
+        TRIREME_RETURN_IF_ERROR(start(source(in_place), target(in_place)).wait());
+      }
+      wrong += static_cast<std::int64_t>(wrong_here(in_place));
+    }
+    TRIREME_RETURN_IF_ERROR(c_.all_reduce(&wrong, &wrong, 1, DataType::i64, ReduceOp::sum));
+    return wrong;
+  }
+
+  Communicator& c_;
+  Collective collective_;
+  const PerfOptions& options_;
+  DataType type_;
+  ReduceOp op_;
+  int root_;
+  Pattern pattern_;
+  std::byte* input_;
+  std::byte* output_;
+  std::uint64_t count_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Status measure(Communicator& communicator, Collective collective, const PerfOptions& options,
+               const std::function<void(const Row&)>& on_row) {
+  std::vector<int> roots = options.roots;
+  if (!is_rooted(collective)) roots = {0};
+  if (roots.front() == -1) {
+    roots.clear();
+    for (int rank = 0; rank < communicator.size(); ++rank) roots.push_back(rank);
+  }
+  // One pair of buffers for all sizes, touched once.
+  std::vector<std::byte> input(options.max_bytes);
+  std::vector<std::byte> output(options.max_bytes);
+  for (const DataType type : options.types) {
+    for (const ReduceOp op : options.ops) {
+      for (const int root : roots) {
+        for (const std::uint64_t bytes : sizes_of(options)) {
+          TRIREME_ASSIGN_OR_RETURN(
+              const Row row,
+              Measurement(communicator, collective, options, type, op, root, bytes, input, output).run());
+          on_row(row);
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace trireme::bench

@@ -1,0 +1,112 @@
+#include "bench/collective_perf/perf_main.h"
+
+#include <cstdio>
+#include <mutex>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "bench/collective_perf/measure.h"
+#include "bench/collective_perf/report.h"
+#include "runtime/rendezvous/api/local_worlds.h"
+
+namespace trireme::bench {
+namespace {
+
+void complain(plan::Collective collective, const Status& status) {
+  std::fprintf(stderr, "%s_perf: %s\n", std::string(plan::to_string(collective)).c_str(), status.to_string().c_str());
+}
+
+// One rank's part. Returns the exit code.
+int run_rank(plan::Collective collective, const PerfOptions& options, std::shared_ptr<World> world) {
+  CommunicatorOptions how;
+  how.algorithm = options.algorithm;
+  how.transport = options.transport;
+  how.timeout_ms = options.timeout_ms;
+  auto communicator = Communicator::create(std::move(world), how);
+  if (!communicator.is_ok()) {
+    complain(collective, communicator.status());
+    return exit_code(communicator.status().code());
+  }
+  Communicator& c = *communicator.value();
+  if (options.roots.front() >= c.size()) {
+    complain(collective, invalid_argument(fmt::format("-r {}: there are only ranks 0 to {}", options.roots.front(), c.size() - 1)));
+    return 2;
+  }
+  std::vector<Row> rows;
+  std::vector<std::string> ranks;
+  for (int rank = 0; rank < c.size(); ++rank) ranks.push_back(c.world().peer(rank).to_string());
+  if (c.rank() == 0) print_header(options, ranks);
+  const Status status = measure(c, collective, options, [&](const Row& row) {
+    rows.push_back(row);
+    if (c.rank() == 0) print_row(row);
+  });
+  if (!status.is_ok()) {
+    complain(collective, status);
+    return 1;
+  }
+  std::int64_t wrong = 0;
+  for (const Row& row : rows) wrong += std::max<std::int64_t>(0, row.out_of_place.wrong) + std::max<std::int64_t>(0, row.in_place.wrong);
+  if (c.rank() == 0) {
+    print_summary(rows, options);
+    if (!options.json_path.empty()) {
+      const Status written = write_json(options.json_path, rows, options);
+      if (!written.is_ok()) {
+        complain(collective, written);
+        return exit_code(written.code());
+      }
+    }
+  }
+  return wrong > 0 ? 1 : 0;
+}
+
+int run_threads(plan::Collective collective, const PerfOptions& options) {
+  auto worlds = make_local_worlds(options.local_ranks());
+  if (!worlds.is_ok()) {
+    complain(collective, worlds.status());
+    return exit_code(worlds.status().code());
+  }
+  std::mutex mutex;
+  int worst = 0;
+  std::vector<std::thread> threads;
+  for (std::shared_ptr<World>& own : worlds.value()) {
+    threads.emplace_back([&, world = std::move(own)]() mutable {
+      const int code = run_rank(collective, options, std::move(world));
+      const std::lock_guard lock(mutex);
+      worst = std::max(worst, code);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return worst;
+}
+
+}  // namespace
+
+int perf_main(plan::Collective collective, int argc, char** argv) {
+  std::string help;
+  const auto options = parse_perf_options(collective, argc, argv, help);
+  if (!options.is_ok()) {
+    complain(collective, options.status());
+    return 2;
+  }
+  if (!help.empty()) {
+    std::fputs(help.c_str(), stdout);
+    return 0;
+  }
+  auto world = World::join();
+  if (!world.is_ok()) {
+    complain(collective, world.status());
+    return exit_code(world.status().code());
+  }
+  if (options->local_ranks() == 1) return run_rank(collective, *options, std::move(world).value());
+  if (world.value()->size() > 1) {
+    complain(collective, invalid_argument(fmt::format(
+                             "-t and -g make ranks of a process that is alone, but {} ranks were started: leave them out",
+                             world.value()->size())));
+    return 2;
+  }
+  world.value().reset();
+  return run_threads(collective, *options);
+}
+
+}  // namespace trireme::bench

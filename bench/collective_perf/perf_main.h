@@ -1,0 +1,12 @@
+// The body of every *_perf program: flags, ranks, measurement, report.
+// Runs alone (-t ranks as threads), under `trireme run`, mpirun and srun.
+#pragma once
+
+#include "collectives/plan/api/plan.h"
+
+namespace trireme::bench {
+
+// Returns the exit code: 0 all right, 1 wrong results or a failure, 2 bad flags.
+int perf_main(plan::Collective collective, int argc, char** argv);
+
+}  // namespace trireme::bench

@@ -1,0 +1,3 @@
+#include "bench/collective_perf/perf_main.h"
+
+int main(int argc, char** argv) { return trireme::bench::perf_main(trireme::plan::Collective::reduce_scatter, argc, argv); }

@@ -1,0 +1,102 @@
+#include "bench/collective_perf/report.h"
+
+#include <cstdio>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/platform/api/files.h"
+
+namespace trireme::bench {
+namespace {
+
+std::string wrong_text(const Timing& timing) { return timing.wrong < 0 ? "N/A" : std::to_string(timing.wrong); }
+
+// As many digits as fit nccl-tests' columns.
+std::string time_text(double time_us) {
+  if (time_us >= 10000.0) return fmt::format("{:.0f}", time_us);
+  return time_us >= 100.0 ? fmt::format("{:.1f}", time_us) : fmt::format("{:.2f}", time_us);
+}
+
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void print_header(const PerfOptions& options, const std::vector<std::string>& ranks) {
+  const std::string step = options.step_factor > 1 ? fmt::format("{}(factor)", options.step_factor)
+                                                   : fmt::format("{}(bytes)", options.step_bytes);
+  std::string text = fmt::format(
+      "# nThread {} nGpus {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} validation: {} graph: 0\n#\n",
+      options.threads, options.devices_per_thread, options.min_bytes, options.max_bytes, step, options.warmup,
+      options.iterations, options.aggregated, options.checks);
+  text += "# Using ranks\n";
+  for (const std::string& rank : ranks) text += "#  " + rank + "\n";
+  text += "#\n";
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place          \n", "", "", "", "", "");
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n", "size", "count",
+                      "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n", "(B)", "(elements)",
+                      "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
+  say(text);
+}
+
+void print_row(const Row& row) {
+  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, nccl_name(row.type), row.redop, row.root);
+  for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
+    text += fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", time_text(timing->time_us), timing->algbw_gb_s, timing->busbw_gb_s,
+                        wrong_text(*timing));
+  }
+  say(text + "\n");
+}
+
+std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& options) {
+  double busbw = 0;
+  std::int64_t wrong = 0;
+  std::int64_t rows_wrong = 0;
+  for (const Row& row : rows) {
+    for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
+      busbw += timing->busbw_gb_s;
+      wrong += timing->wrong > 0 ? timing->wrong : 0;
+      rows_wrong += timing->wrong > 0;
+    }
+  }
+  const double average = rows.empty() ? 0 : busbw / (2 * static_cast<double>(rows.size()));
+  std::string text = options.checks > 0
+                         ? fmt::format("# Out of bounds values : {} {}\n", rows_wrong, rows_wrong == 0 ? "OK" : "FAILED")
+                         : std::string("# Out of bounds values : not checked (-c 0)\n");
+  text += fmt::format("# Avg bus bandwidth    : {:.6g}\n#\n", average);
+  say(text);
+  return wrong;
+}
+
+Status write_json(const std::string& path, const std::vector<Row>& rows, const PerfOptions& options) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    for (const bool in_place : {false, true}) {
+      const Timing& timing = in_place ? row.in_place : row.out_of_place;
+      nlohmann::ordered_json object;
+      object["op"] = row.op;
+      object["type"] = std::string(to_string(row.type));
+      object["redop"] = row.redop;
+      object["ranks"] = row.ranks;
+      object["bytes"] = row.bytes;
+      object["backend"] = options.backend;
+      object["in_place"] = in_place;
+      object["time_us"] = timing.time_us;
+      object["algbw_gb_s"] = timing.algbw_gb_s;
+      object["busbw_gb_s"] = timing.busbw_gb_s;
+      if (timing.wrong < 0) {
+        object["wrong"] = nullptr;
+      } else {
+        object["wrong"] = timing.wrong;
+      }
+      list.push_back(std::move(object));
+    }
+  }
+  return write_file_atomically(path, list.dump(1) + "\n");
+}
+
+}  // namespace trireme::bench
