@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -129,6 +130,19 @@ Status File::close() {
   if (result == 0 && fault == 0) return Status::ok();
   if (error_number == EINTR) return Status::ok();  // Linux has closed it all the same.
   return errno_status(error_number, "close '" + path_ + "'");
+}
+
+Result<FileLock> FileLock::acquire(const std::string& path, Deadline deadline) {
+  TRIREME_ASSIGN_OR_RETURN(File file, File::open(path, File::Mode::append));
+  while (retried("file.lock", [&] { return ::flock(file.fd(), LOCK_EX | LOCK_NB); }) != 0) {
+    if (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS) {
+      return unsupported("lock '" + path + "': its file system has no file locks");
+    }
+    if (errno != EWOULDBLOCK) return errno_status(errno, "lock '" + path + "'");
+    if (deadline.expired()) return deadline_exceeded("lock '" + path + "': another process holds it");
+    system_clock().sleep_ns(5'000'000);
+  }
+  return FileLock(std::move(file));
 }
 
 }  // namespace trireme

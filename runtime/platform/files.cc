@@ -150,6 +150,20 @@ Status rename_path(const std::string& from, const std::string& to) {
   return errno_status(errno, "rename '" + from + "' to '" + to + "'");
 }
 
+Status exchange_paths(const std::string& from, const std::string& to) {
+  const int result = retried(
+      "file.rename", [&] { return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE); });
+  if (result == 0) return Status::ok();
+  const int error_number = errno;
+  if (error_number != EINVAL && error_number != ENOSYS && error_number != EOPNOTSUPP) {
+    return errno_status(error_number, "exchange '" + from + "' and '" + to + "'");
+  }
+  const std::string aside = to + ".aside-" + random_hex(4);
+  TRIREME_RETURN_IF_ERROR(rename_path(to, aside));
+  TRIREME_RETURN_IF_ERROR(rename_path(from, to));
+  return rename_path(aside, from);
+}
+
 Status sync_directory(const std::string& path) {
   const UniqueFd folder(retried("file.open", [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!folder.valid()) return errno_status(errno, "open folder '" + path + "'");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <trireme/base/status.h>
+#include <trireme/platform/clock.h>
 
 #include "runtime/platform/api/unique_fd.h"
 
@@ -19,11 +20,11 @@ namespace trireme {
 class File {
  public:
   enum class Mode {
-    read,       // Must exist.
-    create,     // Created, or truncated when it exists.
-    create_new, // Must not exist.
-    append,     // Created when missing; writes go to the end.
-    update,     // Must exist; read and write.
+    read,        // Must exist.
+    create,      // Created, or truncated when it exists.
+    create_new,  // Must not exist.
+    append,      // Created when missing; writes go to the end.
+    update,      // Must exist; read and write.
   };
   static Result<File> open(const std::string& path, Mode mode);
 
@@ -62,12 +63,27 @@ Status make_directories(const std::string& path);
 // Names (not paths) in the folder, sorted; "." and ".." left out.
 Result<std::vector<std::string>> list_directory(const std::string& path);
 Status rename_path(const std::string& from, const std::string& to);
+// Swaps two paths in one step where the file system can; where it cannot, `to` is missing
+// for a moment.
+Status exchange_paths(const std::string& from, const std::string& to);
 Status sync_directory(const std::string& path);
-Status remove_file(const std::string& path);          // not_found when missing.
-Status remove_tree(const std::string& path);          // Missing is fine.
+Status remove_file(const std::string& path);  // not_found when missing.
+Status remove_tree(const std::string& path);  // Missing is fine.
 // Bytes an unprivileged writer may still use on the file system that holds `path`.
 Result<std::uint64_t> free_disk_bytes(const std::string& path);
 // A new empty folder under $TMPDIR (or /tmp) whose name begins with `prefix`.
 Result<std::string> make_temporary_directory(std::string_view prefix);
+
+// An exclusive lock between processes (and between objects of one process) for as long
+// as the object lives. The file at `path` is created and stays.
+class FileLock {
+ public:
+  // Errors: deadline_exceeded; unsupported when the file system knows no locks.
+  static Result<FileLock> acquire(const std::string& path, Deadline deadline);
+
+ private:
+  explicit FileLock(File file) : file_(std::move(file)) {}
+  File file_;
+};
 
 }  // namespace trireme

@@ -34,15 +34,15 @@ struct SpawnOptions {
   int stderr_fd = -1;                    // -1: inherit
   bool new_session = false;              // setsid
   bool new_process_group = false;
-  bool new_pid_namespace = false;        // Needs root; the child is its init.
-  int parent_death_signal = 0;           // 0: none. Sent when the *thread* that spawned ends.
-  std::vector<int> keep_fds;             // Stay open in the child under the same numbers.
+  bool new_pid_namespace = false;  // Needs root; the child is its init.
+  int parent_death_signal = 0;     // 0: none. Sent when the *thread* that spawned ends.
+  std::vector<int> keep_fds;       // Stay open in the child under the same numbers.
 };
 
 struct ExitState {
   bool signaled = false;
-  int code = 0;       // Exit code when !signaled.
-  int signal = 0;     // When signaled.
+  int code = 0;    // Exit code when !signaled.
+  int signal = 0;  // When signaled.
   bool core_dumped = false;
   // 128 + signal when signaled, the code otherwise.
   int shell_code() const { return signaled ? 128 + signal : code; }
@@ -55,8 +55,8 @@ struct ExitState {
 class ChildProcess {
  public:
   ChildProcess() = default;
-  // Signal handlers and the signal mask are reset in the child. Errors of the child before exec (program not found, no such folder) are returned
-  // here, as the Status of the failing call.
+  // Signal handlers and the signal mask are reset in the child. Errors of the child before exec (program not found, no
+  // such folder) are returned here, as the Status of the failing call.
   static Result<ChildProcess> spawn(const SpawnOptions& options);
 
   std::int64_t pid() const { return pid_; }

@@ -112,6 +112,26 @@ TEST_F(Files, RenameAndSyncOfFolders) {
   EXPECT_EQ(rename_path(path("old"), path("new")).code(), StatusCode::not_found);
 }
 
+TEST_F(Files, PathsAreExchanged) {
+  ASSERT_TRUE(make_directories(path("a")).is_ok());
+  ASSERT_TRUE(write_file_atomically(path("a/in-a"), "1").is_ok());
+  ASSERT_TRUE(make_directories(path("b")).is_ok());
+  ASSERT_TRUE(exchange_paths(path("a"), path("b")).is_ok());
+  EXPECT_TRUE(file_info(path("b/in-a"))->exists);
+  EXPECT_EQ(list_directory(path("a"))->size(), 0U);
+  EXPECT_EQ(exchange_paths(path("a"), path("c")).code(), StatusCode::not_found);
+}
+
+TEST_F(Files, LocksExcludeAndEndWithTheirObject) {
+  {
+    const auto held = FileLock::acquire(path("lock"), Deadline::after_ms(30'000));
+    ASSERT_TRUE(held.is_ok()) << held.status().to_string();
+    EXPECT_EQ(FileLock::acquire(path("lock"), Deadline::after_ms(10)).status().code(), StatusCode::deadline_exceeded);
+  }
+  EXPECT_TRUE(FileLock::acquire(path("lock"), Deadline::after_ms(30'000)).is_ok());
+  EXPECT_EQ(FileLock::acquire(path("no/lock"), Deadline::after_ms(0)).status().code(), StatusCode::not_found);
+}
+
 TEST_F(Files, FilesOfProcAreReadWhole) {
   const auto text = read_file("/proc/self/status");
   ASSERT_TRUE(text.is_ok());

@@ -12,9 +12,10 @@
 // verifying every checksum of what it reads. load_newest() falls back to older
 // checkpoints when the newest is damaged, and all ranks agree on which one is used.
 //
-// Fencing: creating a Checkpointer claims the directory for (job, epoch). An older
-// attempt of the same job, or a job that another one has displaced, gets stale_epoch and
-// cannot commit any more, even if it is still running somewhere.
+// Fencing: creating a Checkpointer that is not read_only claims the directory for
+// (job, epoch). An older attempt of the same job is refused with stale_epoch, and whoever
+// held the directory before gets stale_epoch at its next commit, even if it is still
+// running somewhere: the latest claim alone can commit.
 //
 // A failed save (disk full, folder gone) does not disturb training: its temporary folder
 // is removed, older checkpoints stay, the error is logged and reported by the handle, by
@@ -43,6 +44,7 @@ struct CheckpointerOptions {
   std::string directory;                     // Created when missing.
   int keep_last = 3;                         // Older ones are deleted after a commit; 0 keeps all.
   std::int64_t commit_timeout_ms = 600'000;  // A save or load that takes longer fails.
+  bool read_only = false;                    // Only load: claims and removes nothing; save() is refused.
 };
 
 struct SaveStatistics {
