@@ -11,6 +11,7 @@ namespace trireme {
 const std::vector<Command>& commands() {
   static const std::vector<Command> list = {
       {"run", "start a program as N ranks, supervise it, restart it after failures", run_command},
+      {"topo", "show what this host is made of and how its parts are joined", topo_command},
       {"environment", "list the environment variables that Trireme reads", environment_command},
       {"version", "print the version", version_command},
       {"help", "print this help, or that of a command", help_command},

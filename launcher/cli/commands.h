@@ -26,6 +26,7 @@ bool wants_help(const std::vector<std::string>& arguments);
 int usage_error(std::string_view message);
 
 int run_command(const std::vector<std::string>& arguments);
+int topo_command(const std::vector<std::string>& arguments);
 int environment_command(const std::vector<std::string>& arguments);
 int version_command(const std::vector<std::string>& arguments);
 int help_command(const std::vector<std::string>& arguments);
