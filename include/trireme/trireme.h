@@ -44,3 +44,5 @@
 #include <trireme/parallel/module.h>
 #include <trireme/parallel/parameters.h>
 #include <trireme/parallel/training_step.h>
+#include <trireme/checkpoint/checkpointer.h>
+#include <trireme/checkpoint/state.h>

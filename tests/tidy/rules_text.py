@@ -24,7 +24,7 @@ BANNED = [
     ("fork", r"(?<![\w.>])(?:::)?v?fork\s*\(\s*\)|\bposix_spawnp?\s*\(|(?<![\w.>])(?:::)?(popen|exec[lv]p?e?)\s*\(|\bstd::system\s*\(",
      "runtime/platform/api/process.h"),
     ("assert", r"(?<!\w)assert\s*\(", "TRIREME_CHECK (our mistakes) or Status (the world's): assert vanishes in release builds"),
-    ("unsafe C", r"(?<![\w.>])(?:std::|::)?(sprintf|vsprintf|strcpy|strcat|gets|atoi|atol|atof|strtok)\s*\(", "std::string, snprintf, std::from_chars"),
+    ("unsafe C", r"(?<![\w.>])(?:std::|::)?(sprintf|vsprintf|strcpy|strcat|atoi|atol|atof|strtok)\s*\(", "std::string, snprintf, std::from_chars"),
     ("OpenMP", r"#\s*pragma\s+omp\b|\bomp_get_\w+", "ThreadPool of <trireme/device/thread_pool.h>"),
 ]
 # Folders the table does not bind, and why.

@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import subprocess
 
 SKIPPED_FOLDERS = re.compile(r"^(build.*|runs|\.git|\.cache|__pycache__)$")
 CPP = (".cc", ".h", ".cu", ".cuh")
@@ -27,6 +28,14 @@ class Tree:
         self.file_set = set(self.files)
 
     def _walk(self):
+        """What git would commit; every file outside build folders where there is no repository."""
+        listing = subprocess.run(["git", "-C", self.root, "ls-files", "-co", "--exclude-standard", "-z"],
+                                 capture_output=True, text=True)
+        if listing.returncode == 0 and os.path.exists(os.path.join(self.root, ".git")):
+            return {f for f in listing.stdout.split("\0") if f and os.path.isfile(os.path.join(self.root, f))}
+        return set(self._walk_folders())
+
+    def _walk_folders(self):
         for folder, subfolders, names in os.walk(self.root):
             subfolders[:] = [s for s in subfolders if not SKIPPED_FOLDERS.match(s)]
             for name in names:
