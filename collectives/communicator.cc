@@ -84,8 +84,7 @@ Status Communicator::Impl::call(const Call& call, const void* input, void* outpu
 
 std::shared_ptr<Work::Operation> Communicator::Impl::new_operation() {
   for (const auto& operation : pool) {
-    if (operation.use_count() != 1) continue;
-    std::atomic_thread_fence(std::memory_order_acquire);
+    if (operation.use_count() != 1 || (operation->core != nullptr && !operation->done())) continue;
     operation->recycle();
     return operation;
   }

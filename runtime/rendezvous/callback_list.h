@@ -40,13 +40,12 @@ class CallbackList : public std::enable_shared_from_this<CallbackList<Callback>>
     }
   }
 
-  // What the newest callback returns, or `fallback` when there is none.
+  // What all callbacks return, added up, oldest first; `sum` when there is none.
   template <typename Value>
-  Value call_newest(Value fallback) {
+  Value call_joined(Value sum) {
     const std::lock_guard lock(mutex_);
-    if (entries_.empty()) return fallback;
-    const std::shared_ptr<Callback> callback = entries_.rbegin()->second;
-    return (*callback)();
+    for (const auto& entry : entries_) sum += (*entry.second)();
+    return sum;
   }
 
   // Keeps calls out while it is held.

@@ -65,7 +65,7 @@ void LocalStore::report_failure(const Failure& failure) {
 }
 
 std::vector<std::optional<std::string>> LocalStore::collect_activities(Deadline) {
-  return {signals_->activity_sources->call_newest(std::string())};
+  return {signals_->activity_sources->call_joined(std::string())};
 }
 
 }  // namespace trireme::store

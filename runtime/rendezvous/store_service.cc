@@ -134,7 +134,7 @@ void StoreClient::on_departed(const Frame& frame) {
 
 void StoreClient::answer_activity(std::uint64_t query) {
   WireWriter writer;
-  writer.bytes(signals_->activity_sources->call_newest(std::string()));
+  writer.bytes(signals_->activity_sources->call_joined(std::string()));
   output_.push(MessageType::activity_answer, query, std::make_shared<const std::string>(writer.take()));
 }
 

@@ -2,6 +2,7 @@
 // words, and they name who did it. Ranks as threads; tests/multi_process has processes.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -137,6 +138,37 @@ TEST(Deadline, NamesTheRankThatDoesNotCome) {
                         {"all_reduce(count=10000, f32, sum), the 2nd call", "rank 1 (", "has not entered it",
                          "its last collective here was barrier()"}, 1);
   }
+}
+
+// Two communicators made one after the other on the same World: both are looked into.
+TEST(Deadline, OfTheOlderOfTwoCommunicators) {
+  auto worlds = make_local_worlds(3);
+  ASSERT_TRUE(worlds.is_ok());
+  Status statuses[3];
+  std::vector<std::thread> threads;
+  std::atomic<int> left{2};
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank, world = std::move(worlds.value()[static_cast<std::size_t>(rank)])] {
+      auto older = Communicator::create(world, impatient());
+      auto newer = Communicator::create(world, patient());
+      ASSERT_TRUE(older.is_ok() && newer.is_ok());
+      float data = 1;
+      ASSERT_TRUE(newer.value()->barrier().is_ok());
+      if (rank == 2) {
+        statuses[2] = older.value()->all_reduce(&data, &data, 1, DataType::f32, ReduceOp::sum);
+        left = 0;
+      } else if (rank == 1) {  // Blocked in the other one, until rank 0 comes.
+        (void)newer.value()->barrier();
+      } else {
+        while (left.load() > 0) std::this_thread::yield();
+        (void)newer.value()->barrier();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(statuses[2].code(), StatusCode::deadline_exceeded);
+  EXPECT_NE(statuses[2].message().find("rank 0 ("), std::string::npos) << statuses[2].message();
+  EXPECT_NE(statuses[2].message().find("has not entered it"), std::string::npos) << statuses[2].message();
 }
 
 TEST(Deadline, OfAsynchronousCallsNobodyWaitsFor) {

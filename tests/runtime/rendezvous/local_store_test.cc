@@ -69,12 +69,12 @@ TEST(Standalone, FailureEndsWaits) {
   EXPECT_EQ(world->failure()->status.message(), "given up");
 }
 
-TEST(Standalone, ActivityOfTheNewestSource) {
+TEST(Standalone, ActivityOfAllSources) {
   const auto world = alone();
   EXPECT_EQ(world->collect_activities(Deadline::never())[0], "");
   const auto first = world->set_activity_source([] { return std::string("first"); });
   auto second = world->set_activity_source([] { return std::string("second"); });
-  EXPECT_EQ(world->collect_activities(Deadline::never())[0], "second");
+  EXPECT_EQ(world->collect_activities(Deadline::never())[0], "firstsecond");
   second.reset();
   EXPECT_EQ(world->collect_activities(Deadline::never())[0], "first");
 }

@@ -107,7 +107,7 @@ class World {
 
   // What this rank is doing, asked by other ranks; called on the service thread, must
   // not block. The text is opaque here (collectives encode operation and waiting-for).
-  // The newest source answers until its token is destroyed; without one the answer is "".
+  // All sources answer, their texts one after the other, oldest first; "" without one.
   std::shared_ptr<void> set_activity_source(std::function<std::string()> source);
   // Asks all ranks; entry r is nullopt when rank r did not answer by the deadline (it is
   // stopped, or its host is gone) or has left.
