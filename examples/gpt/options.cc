@@ -25,7 +25,9 @@ void add_model(CLI::App& app, Options& o) {
 }
 
 void add_training(CLI::App& app, Options& o, std::string& dtype) {
-  app.add_option("--data", o.data, "Text files, joined in this order")->group("Training");
+  app.add_option("--data", o.data, "Text files, joined in this order")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Training");
   app.add_option("--steps", o.steps, "Optimizer steps in all, resumed ones too")->group("Training");
   app.add_option("--batch", o.batch, "Sequences in a step, over all ranks")->group("Training");
   app.add_option("--microbatch", o.microbatch, "Sequences a rank computes at once (0: its whole share)")
@@ -122,7 +124,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   bool show_config = false;
   CLI::App app("Trains a byte-level GPT by data parallelism.", "trireme-gpt");
   app.footer(kExamples);
-  app.option_defaults()->always_capture_default();
+  app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_model(app, options);
   add_training(app, options, dtype);
   add_running(app, options);

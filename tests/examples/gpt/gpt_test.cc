@@ -65,6 +65,10 @@ TEST(Options, ReadsTheDocumentedFlags) {
   EXPECT_DOUBLE_EQ(0.01, options.learning_rate);
   EXPECT_DOUBLE_EQ(0.001, options.learning_rate_min);  // A tenth unless given.
   EXPECT_FALSE(result->done);
+  const Result<CommandLine> repeated = parse({"--data", "a", "--data", "b", "--steps", "1", "--steps", "2"});
+  ASSERT_TRUE(repeated.is_ok()) << repeated.status().to_string();
+  EXPECT_EQ(2, repeated->options.steps);                                    // The last one counts,
+  EXPECT_EQ((std::vector<std::string>{"a", "b"}), repeated->options.data);  // but files add up.
 }
 
 TEST(Options, RefusesMistakesWithAdvice) {
