@@ -1,5 +1,5 @@
-// Handshake, membership, deaths and failures. The requests of members are in
-// store_requests.cc.
+// Connections, membership, deaths and failures. The handshake is in store_handshake.cc, the
+// requests of members in store_requests.cc.
 #include "runtime/rendezvous/store_state.h"
 
 #include <algorithm>
@@ -11,17 +11,15 @@
 #include <trireme/base/wire.h>
 
 namespace trireme::store {
-namespace {
-
-Action log_action(LogLevel level, std::string text) {
+Action Action::log_line(LogLevel level, std::string text) {
   Action action;
-  action.kind = Action::Kind::log;
+  action.kind = Kind::log;
   action.level = level;
   action.text = std::move(text);
   return action;
 }
 
-Action send_action(ConnectionId connection, MessageType type, std::uint64_t id, std::string payload) {
+Action Action::send_to(ConnectionId connection, MessageType type, std::uint64_t id, std::string payload) {
   Action action;
   action.connection = connection;
   action.type = type;
@@ -29,8 +27,6 @@ Action send_action(ConnectionId connection, MessageType type, std::uint64_t id, 
   action.payload = std::make_shared<const std::string>(std::move(payload));
   return action;
 }
-
-}  // namespace
 
 StoreState::StoreState(StoreConfig config) : config_(std::move(config)) {
   TRIREME_CHECK(config_.world_size >= 1 && config_.world_size <= kMaxWorldSize, "the world has at least one rank");
@@ -104,9 +100,9 @@ void StoreState::disconnected(ConnectionId connection, std::uint64_t now_ms, Act
     return lose_member(rank, now_ms, out);
   }
   const bool proving = ended.phase == Connection::Phase::proving;
-  out.push_back(log_action(proving ? LogLevel::warn : LogLevel::debug,
-                           fmt::format("{} closed its connection during the handshake{}", ended.peer,
-                                       proving ? ": so does a client whose secret differs from ours" : "")));
+  out.push_back(Action::log_line(proving ? LogLevel::warn : LogLevel::debug,
+                                 fmt::format("{} closed its connection during the handshake{}", ended.peer,
+                                             proving ? ": so does a client whose secret differs from ours" : "")));
   if (proving && ended.hello.rank < members_.size() && members_[ended.hello.rank].state == Member::State::missing) {
     members_[ended.hello.rank].last_contact_ms = now_ms;
     members_[ended.hello.rank].note = ended.peer + " closed its connection during the handshake";
@@ -149,7 +145,7 @@ void StoreState::begin_epoch(std::int64_t epoch, int world_size, Actions& out) {
   stale.status = stale_epoch(fmt::format("epoch {} of job {} has begun; this process belongs to epoch {} and must end",
                                          epoch, config_.job_id, config_.epoch));
   for (const ConnectionId id : old_members) {
-    out.push_back(send_action(id, MessageType::failure, 0, encode_failure(stale)));
+    out.push_back(Action::send_to(id, MessageType::failure, 0, encode_failure(stale)));
     drop(id, out);
   }
   config_.epoch = epoch;
@@ -191,110 +187,6 @@ void StoreState::close_all(std::string_view reason, Actions& out) {
 bool StoreState::is_member(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   return found != connections_.end() && found->second.phase == Connection::Phase::member;
-}
-
-void StoreState::on_hello(ConnectionId connection, const Frame& frame, std::uint64_t now_ms, Actions& out) {
-  Result<Hello> hello = Hello::decode(frame.payload);
-  if (!hello.is_ok()) return refuse(connection, hello.status(), now_ms, out);
-  if (hello->job_id != config_.job_id) {
-    return refuse(
-        connection,
-        not_found(fmt::format("this is the store of job \"{}\", not of job \"{}\"", config_.job_id, hello->job_id)),
-        now_ms, out);
-  }
-  Connection& client = connections_[connection];
-  client.phase = Connection::Phase::proving;
-  client.hello = std::move(*hello);
-  client.hello_payload = frame.payload;
-  WireWriter writer;
-  writer.bytes(client.nonce);
-  writer.bytes(make_proof(config_.secret, ProofRole::store, client.hello.nonce, client.nonce, client.hello_payload));
-  out.push_back(send_action(connection, MessageType::challenge, 0, writer.take()));
-}
-
-void StoreState::on_proof(ConnectionId connection, const Frame& frame, std::uint64_t now_ms, Actions& out) {
-  Connection& client = connections_[connection];
-  WireReader reader(frame.payload);
-  const std::string_view proof = reader.bytes();
-  const std::string expected =
-      make_proof(config_.secret, ProofRole::client, client.hello.nonce, client.nonce, client.hello_payload);
-  if (!reader.finished() || !equal_in_constant_time(proof, expected)) {
-    return refuse(connection, permission_denied("wrong secret: it is not the one of job \"" + config_.job_id + "\""),
-                  now_ms, out);
-  }
-  const Status verdict = admissible(client.hello);
-  if (!verdict.is_ok()) return refuse(connection, verdict, now_ms, out);
-
-  client.phase = Connection::Phase::member;
-  --unproven_;
-  ++connected_members_;
-  Member& member = members_[client.hello.rank];
-  member.state = Member::State::joined;
-  member.connection = connection;
-  member.info.host = client.hello.host;
-  member.info.host_identity = client.hello.host_identity;
-  member.info.pid = client.hello.pid;
-  member.last_contact_ms = now_ms;
-  member.note = client.peer;
-  ++joined_;
-  WireWriter writer;
-  writer.i64(config_.host_rank);
-  out.push_back(send_action(connection, MessageType::welcome, 0, writer.take()));
-  out.push_back(log_action(LogLevel::debug, fmt::format("{} joined from {}: {} of {}", describe(member.info.rank),
-                                                        client.peer, joined_, members_.size())));
-  for (const auto& [context, failure] : failures_) {
-    out.push_back(send_action(connection, MessageType::failure, 0, encode_failure(failure)));
-  }
-  send_table_when_complete(out);
-}
-
-// Whether a client that knows the secret may become the member it wants to be.
-Status StoreState::admissible(const Hello& hello) const {
-  if (hello.epoch < config_.epoch) {
-    return stale_epoch(fmt::format("this process belongs to epoch {} of job {}, but epoch {} has begun: it must end",
-                                   hello.epoch, config_.job_id, config_.epoch));
-  }
-  if (hello.epoch > config_.epoch) {
-    return mismatch(fmt::format("epoch {} has not begun: this store is at epoch {} of job {}", hello.epoch,
-                                config_.epoch, config_.job_id));
-  }
-  if (hello.world_size != members_.size()) {
-    return mismatch(fmt::format("this process says that the world has {} ranks; the store's world has {}",
-                                hello.world_size, members_.size()));
-  }
-  const Member& member = members_[hello.rank];
-  const std::string who = describe(member.info.rank);
-  switch (member.state) {
-    case Member::State::dead:
-      return peer_dead(fmt::format("{} was declared dead: {}", who, member.note));
-    case Member::State::left:
-      return already_exists(who + " has joined and left already: join once in an attempt");
-    case Member::State::lost:
-      return peer_dead(who + " lost its connection to the store and counts as dead");
-    case Member::State::joined:
-      return already_exists(
-          fmt::format("{} has already joined from {}; two processes have the same rank", who, member.note));
-    case Member::State::missing:
-      break;
-  }
-  if (hello.resume) return unavailable("the store was started anew and has lost what this attempt had stored");
-  return Status::ok();
-}
-
-void StoreState::refuse(ConnectionId connection, const Status& why, std::uint64_t now_ms, Actions& out) {
-  const Connection& client = connections_.at(connection);
-  std::string who = client.peer;
-  if (client.phase == Connection::Phase::proving) {
-    who += fmt::format(" (says it is rank {} of {}, pid {} on {})", client.hello.rank, client.hello.world_size,
-                       client.hello.pid, client.hello.host);
-    if (client.hello.rank < members_.size() && members_[client.hello.rank].state == Member::State::missing) {
-      members_[client.hello.rank].last_contact_ms = now_ms;
-      members_[client.hello.rank].note = fmt::format("{} was refused: {}", client.peer, why.message());
-    }
-  }
-  out.push_back(log_action(LogLevel::warn, fmt::format("job {} refuses {}: {}", config_.job_id, who, why.to_string())));
-  out.push_back(send_action(connection, MessageType::refused, 0, encode_status(why)));
-  drop(connection, out);
 }
 
 void StoreState::drop(ConnectionId connection, Actions& out) {
@@ -350,7 +242,7 @@ void StoreState::declare_dead(int rank, std::string_view reason, Actions& out) {
 
 void StoreState::raise(const Failure& failure, Actions& out) {
   if (!failures_.try_emplace(failure.context, failure).second) return;
-  out.push_back(log_action(
+  out.push_back(Action::log_line(
       LogLevel::warn, fmt::format("job {}, epoch {}: {}", config_.job_id, config_.epoch, failure.status.to_string())));
   broadcast(MessageType::failure, 0, encode_failure(failure), out);
 }

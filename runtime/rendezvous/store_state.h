@@ -32,6 +32,9 @@ using ConnectionId = std::uint64_t;  // Never reused.
 
 struct Action {
   enum class Kind { send, close, log, notify };
+  static Action log_line(LogLevel level, std::string text);
+  static Action send_to(ConnectionId connection, MessageType type, std::uint64_t id, std::string payload);
+
   Kind kind = Kind::send;
   ConnectionId connection = 0;                 // send, close
   MessageType type{};                          // send
@@ -121,11 +124,13 @@ class StoreState {
     std::size_t missing = 0;
   };
 
-  // Handshake and membership: store_state.cc
+  // Handshake: store_handshake.cc
   void on_hello(ConnectionId connection, const Frame& frame, std::uint64_t now_ms, Actions& out);
   void on_proof(ConnectionId connection, const Frame& frame, std::uint64_t now_ms, Actions& out);
   Status admissible(const Hello& hello) const;
   void refuse(ConnectionId connection, const Status& why, std::uint64_t now_ms, Actions& out);
+
+  // Membership: store_state.cc
   void drop(ConnectionId connection, Actions& out);
   void forget_connection(ConnectionId connection);
   void send_table_when_complete(Actions& out);
@@ -147,12 +152,14 @@ class StoreState {
   Status on_query(ConnectionId connection, const Frame& frame, Actions& out);
   void on_answer(ConnectionId connection, const Frame& frame, Actions& out);
   void on_cancel(ConnectionId connection, const Frame& frame, Actions& out);
+  void forget_pending(ConnectionId connection, const Pending& pending, std::uint64_t id);
+  void reply(const Waiter& to, const Status& status, std::string_view result, Actions& out);
+  void send_part(const Query& query, int rank, bool known, std::string_view text, Actions& out) const;
+
+  // Departures: store_departures.cc
   void on_leave(ConnectionId connection, const Frame& frame, Actions& out);
   // What others wait for from a rank that is gone will never come.
   void release_waits_for(int rank, Actions& out);
-  void forget_pending(ConnectionId connection, const Pending& pending, std::uint64_t id);
-  void send_part(const Query& query, int rank, bool known, std::string_view text, Actions& out) const;
-  void reply(const Waiter& to, const Status& status, std::string_view result, Actions& out);
 
   StoreConfig config_;
   std::unordered_map<ConnectionId, Connection> connections_;

@@ -11,6 +11,8 @@
 namespace trireme {
 namespace {
 
+const std::string kRankProgram = std::string(TRIREME_BINARY_DIR) + "/tests/test_rendezvous_rank";
+
 bool is_in_path(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::string rest = path == nullptr ? "" : path;

@@ -10,6 +10,8 @@
 namespace trireme {
 namespace {
 
+const std::string kRankProgram = std::string(TRIREME_BINARY_DIR) + "/tests/test_rendezvous_rank";
+
 using Ranks = std::vector<std::unique_ptr<RankProcess>>;
 
 std::vector<std::string> place(int rank, int size, const std::string& store) {

@@ -17,8 +17,6 @@ extern char** environ;
 
 namespace trireme {
 
-inline const std::string kRankProgram = std::string(TRIREME_BINARY_DIR) + "/tests/test_rendezvous_rank";
-
 class RankProcess {
  public:
   // Starts `command` with our environment, without what some launcher put there, plus `variables`.
