@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import functools
 import hashlib
 import os
 import re
@@ -28,8 +29,16 @@ def cmake_folders(tree, path):
         folder = os.path.dirname(folder)
 
 
+@functools.lru_cache(maxsize=None)
+def expanded(text):
+    """A CMakeLists.txt without comments, followed by itself for every item of its foreach loops."""
+    text = re.sub(r"#[^\n]*", "", text)
+    loops = re.findall(r"\bforeach\s*\(\s*(\w+)\s+((?!IN\b)[^)]*)\)", text)
+    return text + "".join(text.replace("${%s}" % variable, item) for variable, items in loops for item in items.split())
+
+
 def mentions(text, name):
-    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", re.sub(r"#[^\n]*", "", text)) is not None
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w/-])", expanded(text)) is not None
 
 
 def names_from(path, folder):

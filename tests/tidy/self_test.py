@@ -103,6 +103,13 @@ class TidyTest(unittest.TestCase):
         self.write("tests/other.cc", "TEST(A, B) {}\n")
         self.expect("listed", "tests/other.cc", "name it *_test.cc")
 
+    def test_sources_listed_by_a_loop_are_listed(self):
+        self.write("lib/net/CMakeLists.txt", "foreach(part n m)\n  add_program(${part} SOURCES ${part}.cc)\nendforeach()\n")
+        self.write("lib/net/m.cc", "")
+        self.assertEqual(self.found("listed"), [])
+        self.write("lib/net/o.cc", "")
+        self.expect("listed", "lib/net/o.cc", "in no target")
+
     def test_dead_files(self):
         self.write("lib/net/unused.h", "#pragma once\n")
         self.expect("dead_files", "lib/net/unused.h", "no file includes")
