@@ -153,7 +153,12 @@ std::size_t SharedHeap::bytes() const {
   return impl_->bytes;
 }
 int SharedHeap::fd() const {
+  const std::lock_guard lock(impl_->mutex);
   return impl_->fd.get();
+}
+void SharedHeap::close_descriptor() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->fd.reset();
 }
 
 std::optional<std::size_t> SharedHeap::offset_of(const void* pointer, std::size_t length) const {

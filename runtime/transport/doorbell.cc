@@ -1,8 +1,8 @@
 #include "runtime/transport/api/doorbell.h"
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 

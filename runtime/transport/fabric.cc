@@ -152,7 +152,8 @@ Status Fabric::Impl::check_forced() const {
   if (own.forced.empty() || own.find(own.forced) != nullptr) return Status::ok();
   std::string known;
   for (const Advert::Entry& entry : own.entries) known += (known.empty() ? "" : ", ") + entry.name;
-  return invalid_argument(fmt::format("TRIREME_TRANSPORT={}: no such transport; expected one of: {}", own.forced, known));
+  return invalid_argument(
+      fmt::format("TRIREME_TRANSPORT={}: no such transport; expected one of: {}", own.forced, known));
 }
 
 Reach Fabric::Impl::reach(std::size_t index, int peer) const {
@@ -188,7 +189,8 @@ Status Fabric::Impl::start(const FabricOptions& options) {
   TRIREME_RETURN_IF_ERROR(make_doorbell());
   peers = PeerWatch::create(world, [heap = doorbell_heap, bell = word] { Doorbell::ring(*bell); });
   if (world->size() == 1) return Status::ok();
-  own.forced = options.forced_transport.empty() ? environment("TRIREME_TRANSPORT").value_or("") : options.forced_transport;
+  own.forced =
+      options.forced_transport.empty() ? environment("TRIREME_TRANSPORT").value_or("") : options.forced_transport;
   TRIREME_ASSIGN_OR_RETURN(reactor, Reactor::start());
   make_transports(options);
   TRIREME_RETURN_IF_ERROR(exchange(options));
@@ -227,7 +229,8 @@ Result<std::unique_ptr<Fabric>> Fabric::create(std::shared_ptr<World> world, con
 
 Result<std::unique_ptr<Channel>> Fabric::open_channel(int peer, std::uint64_t context) {
   if (peer < 0 || peer >= world().size() || peer == world().rank()) {
-    return invalid_argument(fmt::format("open_channel({}): expected another rank of this world of {}", peer, world().size()));
+    return invalid_argument(
+        fmt::format("open_channel({}): expected another rank of this world of {}", peer, world().size()));
   }
   const std::string& name = choice(peer).transport;
   const Advert::Entry* entry = impl_->adverts[static_cast<std::size_t>(peer)].find(name);
@@ -252,7 +255,11 @@ std::string Fabric::explain(int peer) const {
   return text;
 }
 
-Doorbell& Fabric::doorbell() { return *impl_->doorbell; }
-World& Fabric::world() { return *impl_->world; }
+Doorbell& Fabric::doorbell() {
+  return *impl_->doorbell;
+}
+World& Fabric::world() {
+  return *impl_->world;
+}
 
 }  // namespace trireme

@@ -87,7 +87,9 @@ struct Reactor::Impl {
 
 Reactor::Reactor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Reactor::~Reactor() { stop(); }
+Reactor::~Reactor() {
+  stop();
+}
 
 Result<std::shared_ptr<Reactor>> Reactor::start() {
   auto impl = std::make_unique<Impl>();

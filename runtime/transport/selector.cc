@@ -33,7 +33,8 @@ PathChoice choose_forced(PathChoice choice, std::string_view forced) {
 
 std::string all_reasons(const std::vector<Candidate>& candidates) {
   std::string text = "no transport can carry this pair";
-  for (const Candidate& candidate : candidates) text += fmt::format("; {}: {}", candidate.transport, candidate.reach.reason);
+  for (const Candidate& candidate : candidates)
+    text += fmt::format("; {}: {}", candidate.transport, candidate.reach.reason);
   return text;
 }
 
@@ -55,8 +56,9 @@ PathChoice choose_path(std::vector<Candidate> candidates, std::string_view force
     return choice;
   }
   choice.transport = best->transport;
-  choice.reason = fmt::format("{} because it is {} ({})", best->transport,
-                              possible == 1 ? "the only path" : "the fastest of the possible paths", best->reach.reason);
+  choice.reason =
+      fmt::format("{} because it is {} ({})", best->transport,
+                  possible == 1 ? "the only path" : "the fastest of the possible paths", best->reach.reason);
   return choice;
 }
 

@@ -21,7 +21,9 @@ constexpr std::size_t kBuffer = 16 * 1024;
 
 class ChannelContract : public testing::TestWithParam<TransportFactory> {
  protected:
-  LocalFabrics make(int size, std::size_t channel_bytes = kBuffer) { return LocalFabrics(size, GetParam(), channel_bytes); }
+  LocalFabrics make(int size, std::size_t channel_bytes = kBuffer) {
+    return LocalFabrics(size, GetParam(), channel_bytes);
+  }
 };
 
 std::vector<std::size_t> interesting_sizes() {
@@ -58,8 +60,7 @@ TEST_P(ChannelContract, EveryPairOfFiveRanksTalksAtOnce) {
       if (peer >= kRanks) continue;
       const auto out = pattern(50'000, static_cast<std::uint64_t>(r * 100 + peer));
       std::vector<std::byte> in(out.size());
-      const Status status =
-          exchange_all(ranks.rank(r).doorbell(), *channels[static_cast<std::size_t>(peer)], out, in);
+      const Status status = exchange_all(ranks.rank(r).doorbell(), *channels[static_cast<std::size_t>(peer)], out, in);
       ASSERT_TRUE(status.is_ok()) << status.to_string();
       ASSERT_TRUE(in == pattern(out.size(), static_cast<std::uint64_t>(peer * 100 + r)));
     }
@@ -175,9 +176,8 @@ TEST_P(ChannelContract, OpensFromEitherSideFirst) {
     auto late = ranks.open(1 - first, first, 40);
     std::vector<std::byte> in(data.size());
     on_threads(2, [&](int side) {
-      const Status status = side == 0
-                                ? send_all(ranks.rank(first).doorbell(), *early, std::span(data).subspan(sent))
-                                : receive_all(ranks.rank(1 - first).doorbell(), *late, in);
+      const Status status = side == 0 ? send_all(ranks.rank(first).doorbell(), *early, std::span(data).subspan(sent))
+                                      : receive_all(ranks.rank(1 - first).doorbell(), *late, in);
       EXPECT_TRUE(status.is_ok()) << status.to_string();
     });
     EXPECT_TRUE(in == data);
@@ -288,7 +288,8 @@ TEST_P(ChannelContract, IdleChannelsUseNoProcessor) {
     }
     getrusage(RUSAGE_THREAD, &after);
     const auto microseconds = [](const rusage& usage) {
-      return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
+      return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 + usage.ru_utime.tv_usec +
+             usage.ru_stime.tv_usec;
     };
     EXPECT_LT(microseconds(after) - microseconds(before), 200'000);  // Half the time would be spinning.
     EXPECT_TRUE(channel->status().is_ok());

@@ -66,7 +66,7 @@ TEST_P(JunkClient, IsRefusedAndDisturbsNothing) {
   for (int listener : listening_descriptors()) {
     if (before.contains(listener)) continue;
     ++listeners;
-    connect_to(listener).reset();           // Comes and goes.
+    connect_to(listener).reset();            // Comes and goes.
     silent.push_back(connect_to(listener));  // Says nothing.
     silent.push_back(connect_to(listener));
     ASSERT_EQ(send(silent.back().get(), "T", 1, MSG_NOSIGNAL), 1);  // Says too little.

@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include <trireme/base/hash.h>
@@ -30,7 +32,9 @@ void on_threads(int count, const std::function<void(int)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-std::vector<std::shared_ptr<World>> LocalFabrics::local_worlds(int size) { return must(make_local_worlds(size)); }
+std::vector<std::shared_ptr<World>> LocalFabrics::local_worlds(int size) {
+  return must(make_local_worlds(size));
+}
 
 LocalFabrics::LocalFabrics(std::vector<std::shared_ptr<World>> worlds, const TransportFactory& factory,
                            std::size_t channel_bytes)
@@ -45,7 +49,9 @@ LocalFabrics::LocalFabrics(std::vector<std::shared_ptr<World>> worlds, const Tra
   });
 }
 
-void LocalFabrics::run(const std::function<void(int)>& body) { on_threads(size(), body); }
+void LocalFabrics::run(const std::function<void(int)>& body) {
+  on_threads(size(), body);
+}
 
 std::unique_ptr<Channel> LocalFabrics::open(int from, int to, std::uint64_t context) {
   return must(rank(from).open_channel(to, context));
@@ -53,10 +59,9 @@ std::unique_ptr<Channel> LocalFabrics::open(int from, int to, std::uint64_t cont
 
 std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed) {
   std::vector<std::byte> data(bytes);
-  std::uint64_t word = 0;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (i % 8 == 0) word = hash64(&i, sizeof i, seed);
-    data[i] = static_cast<std::byte>(word >> (8 * (i % 8)));
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    const std::uint64_t word = hash64(&i, sizeof i, seed);
+    std::memcpy(data.data() + i, &word, std::min<std::size_t>(8, bytes - i));
   }
   return data;
 }

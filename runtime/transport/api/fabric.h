@@ -27,18 +27,18 @@ struct FabricOptions {
   std::span<const TransportFactory> transports;  // transport_table(), or a part of it.
   // A name of the table. "": what TRIREME_TRANSPORT says, or the best one when unset.
   std::string forced_transport;
-  std::size_t channel_bytes = 256 * 1024;        // Rounded up to a power of two.
+  std::size_t channel_bytes = 256 * 1024;  // Rounded up to a power of two.
   std::int64_t exchange_timeout_ms = 60'000;
 };
 
 struct PathChoice {
-  std::string transport;           // "" when no path exists.
+  std::string transport;  // "" when no path exists.
   struct Candidate {
     std::string transport;
     Reach reach;
   };
   std::vector<Candidate> candidates;
-  std::string reason;              // One sentence: chosen because ...
+  std::string reason;  // One sentence: chosen because ...
 };
 
 class Fabric {

@@ -24,7 +24,7 @@ struct Reach {
   bool possible = false;
   double bytes_per_second = 0;  // Expected; 0 when not possible.
   double latency_us = 0;
-  std::string reason;           // "same host identity", "hosts differ: no shared memory"
+  std::string reason;  // "same host identity", "hosts differ: no shared memory"
 };
 
 // What a transport needs of its surroundings.
@@ -32,12 +32,12 @@ struct TransportEnvironment {
   std::shared_ptr<World> world;
   std::function<void()> ring_doorbell;  // Wakes this rank; callable from any thread.
   DoorbellWord* doorbell_word = nullptr;
-  int doorbell_heap_fd = -1;            // The memfd that holds the word, for peers to map.
+  int doorbell_heap_fd = -1;  // The memfd that holds the word, for peers to map.
   std::size_t doorbell_heap_bytes = 0;
   std::size_t doorbell_offset = 0;
-  std::size_t channel_bytes = 0;        // Buffering per channel and direction; a power of two.
-  std::shared_ptr<Reactor> reactor;     // The fabric's service thread.
-  std::shared_ptr<PeerWatch> peers;     // Who has died.
+  std::size_t channel_bytes = 0;     // Buffering per channel and direction; a power of two.
+  std::shared_ptr<Reactor> reactor;  // The fabric's service thread.
+  std::shared_ptr<PeerWatch> peers;  // Who has died.
 };
 
 class Transport {

@@ -41,7 +41,9 @@ inline constexpr std::size_t kRingDataOffset = 4096;
 static_assert(sizeof(RingPair) <= kRingDataOffset);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "ring words are shared between processes");
 
-inline std::size_t ring_pair_bytes(std::size_t capacity) { return kRingDataOffset + 2 * capacity; }
+inline std::size_t ring_pair_bytes(std::size_t capacity) {
+  return kRingDataOffset + 2 * capacity;
+}
 // Makes an empty pair in zeroed memory.
 RingPair* make_ring_pair(void* memory, std::size_t capacity);
 

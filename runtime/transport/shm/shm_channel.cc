@@ -47,7 +47,9 @@ void ShmChannel::consume(std::size_t bytes) {
   if (reader_.consume(bytes)) link_->ring_peer();
 }
 
-bool ShmChannel::progress() { return connected() && (reader_.has_data() || writer_.room_grew()); }
+bool ShmChannel::progress() {
+  return connected() && (reader_.has_data() || writer_.room_grew());
+}
 
 Status ShmChannel::status() const {
   if (Status dead = peers_->status(peer_); !dead.is_ok()) return dead;

@@ -13,7 +13,8 @@ namespace trireme {
 class ShmChannel final : public Channel {
  public:
   // `index` is the ring this side writes: 0 for the lower rank, 1 for the higher.
-  ShmChannel(std::shared_ptr<ShmLink> link, std::shared_ptr<PeerWatch> peers, int peer, std::uint64_t context, int index);
+  ShmChannel(std::shared_ptr<ShmLink> link, std::shared_ptr<PeerWatch> peers, int peer, std::uint64_t context,
+             int index);
   ~ShmChannel() override;
 
   std::span<std::byte> reserve() override;

@@ -102,7 +102,8 @@ Status send_shm_message(int socket, std::string_view text, const std::vector<int
     sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0) return errno_status(errno, "shm transport: sending descriptors to a peer");
-  if (static_cast<std::size_t>(sent) != text.size()) return io_error("shm transport: a handshake message was cut short");
+  if (static_cast<std::size_t>(sent) != text.size())
+    return io_error("shm transport: a handshake message was cut short");
   return Status::ok();
 }
 

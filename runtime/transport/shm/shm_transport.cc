@@ -92,7 +92,8 @@ void ShmState::accept_all() {
 }
 
 void ShmState::retry_accept(const Status& status) {
-  log_line(LogLevel::warn, "transport", status.with_context("shm transport: accepting a peer's connection").to_string());
+  log_line(LogLevel::warn, "transport",
+           status.with_context("shm transport: accepting a peer's connection").to_string());
   surroundings.reactor->run_at(Deadline::after_ms(kAcceptRetryMs), [weak = weak_from_this()] {
     if (auto self = weak.lock()) self->surroundings.reactor->arm(self->listener_token, EPOLLIN);
   });
@@ -125,8 +126,7 @@ Status ShmState::answer(Socket& socket, ShmMessage message) {
   reply.doorbell_heap_bytes = surroundings.doorbell_heap_bytes;
   reply.doorbell_offset = surroundings.doorbell_offset;
   // A sender that is gone already has left its bytes in the rings: they still count.
-  [[maybe_unused]] const Status told =
-      send_shm_message(socket.fd(), reply.encode(), {surroundings.doorbell_heap_fd});
+  [[maybe_unused]] const Status told = send_shm_message(socket.fd(), reply.encode(), {surroundings.doorbell_heap_fd});
   meeting.arrive(hello.channel.key(), std::move(arrival));
   return Status::ok();
 }
@@ -134,8 +134,8 @@ Status ShmState::answer(Socket& socket, ShmMessage message) {
 Result<ShmArrival> ShmState::map_arrival(const ShmHello& hello, ShmMessage message) const {
   if (message.fds.size() != 2) return data_loss("shm transport: a hello without its two descriptors");
   ShmArrival arrival;
-  TRIREME_ASSIGN_OR_RETURN(auto mapped, map_peer_memory(std::move(message.fds[0]), hello.heap_bytes, hello.ring_offset,
-                                                        kRingDataOffset));
+  TRIREME_ASSIGN_OR_RETURN(
+      auto mapped, map_peer_memory(std::move(message.fds[0]), hello.heap_bytes, hello.ring_offset, kRingDataOffset));
   arrival.pair = static_cast<RingPair*>(mapped.second);
   const std::uint64_t capacity = arrival.pair->capacity;
   if (arrival.pair->magic != kRingMagic || capacity == 0 || (capacity & (capacity - 1)) != 0 ||
@@ -143,8 +143,9 @@ Result<ShmArrival> ShmState::map_arrival(const ShmHello& hello, ShmMessage messa
     return data_loss("shm transport: the memory in a hello holds no rings of this version");
   }
   arrival.heap = std::move(mapped.first);
-  TRIREME_ASSIGN_OR_RETURN(
-      arrival.bell, map_bell(std::move(message.fds[1]), hello.doorbell_heap_bytes, hello.doorbell_offset));
+  arrival.heap->close_descriptor();
+  TRIREME_ASSIGN_OR_RETURN(arrival.bell,
+                           map_bell(std::move(message.fds[1]), hello.doorbell_heap_bytes, hello.doorbell_offset));
   return arrival;
 }
 
@@ -181,8 +182,8 @@ Status ShmState::take_reply(ShmLink& link, ShmMessage message) const {
   TRIREME_ASSIGN_OR_RETURN(const ShmReply reply, ShmReply::decode(message.text));
   if (!reply.refusal.empty()) return unavailable("shm transport: the peer refused the channel: " + reply.refusal);
   if (message.fds.size() != 1) return data_loss("shm transport: a reply without its descriptor");
-  TRIREME_ASSIGN_OR_RETURN(
-      PeerBell bell, map_bell(std::move(message.fds[0]), reply.doorbell_heap_bytes, reply.doorbell_offset));
+  TRIREME_ASSIGN_OR_RETURN(PeerBell bell,
+                           map_bell(std::move(message.fds[0]), reply.doorbell_heap_bytes, reply.doorbell_offset));
   link.set_bell(std::move(bell));
   return Status::ok();
 }
@@ -236,7 +237,8 @@ struct ShmEndpoint {
     if (end == std::string_view::npos || text.size() < end + kShmTokenBytes + 2) {
       return data_loss("shm transport: malformed advertisement of " + std::to_string(text.size()) + " bytes");
     }
-    return ShmEndpoint{text.substr(0, end), text.substr(end + 1, kShmTokenBytes), text.substr(end + kShmTokenBytes + 2)};
+    return ShmEndpoint{text.substr(0, end), text.substr(end + 1, kShmTokenBytes),
+                       text.substr(end + kShmTokenBytes + 2)};
   }
 };
 
@@ -274,6 +276,7 @@ Status ShmTransport::introduce(const std::shared_ptr<ShmLink>& link, const PeerI
   }
   auto socket = std::make_shared<Socket>(std::move(connected).value());
   TRIREME_RETURN_IF_ERROR(state_->send_hello(*socket, *heap, pair, key, endpoint.token));
+  heap->close_descriptor();  // The peer's copy travels; thousands of channels must not use up our descriptors.
   return state_->await_reply(std::move(socket), link, key);
 }
 
@@ -288,8 +291,8 @@ Result<std::unique_ptr<Channel>> ShmTransport::open(const PeerInfo& peer, std::s
   } else {
     state_->expect(link, key);
   }
-  return std::unique_ptr<Channel>(std::make_unique<ShmChannel>(std::move(link), state_->surroundings.peers, peer.rank,
-                                                               context, lower ? 0 : 1));
+  return std::unique_ptr<Channel>(
+      std::make_unique<ShmChannel>(std::move(link), state_->surroundings.peers, peer.rank, context, lower ? 0 : 1));
 }
 
 }  // namespace
@@ -300,9 +303,8 @@ Result<std::unique_ptr<Transport>> create_shm_transport(const TransportEnvironme
   TRIREME_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::parse("unix:@trireme-" + random_hex(16)));
   TRIREME_ASSIGN_OR_RETURN(state->listener, Listener::listen(address));
   TRIREME_ASSIGN_OR_RETURN(state->listener_token,
-                           environment.reactor->watch(state->listener.fd(), 0, [state](Reactor::Token, std::uint32_t) {
-                             state->accept_all();
-                           }));
+                           environment.reactor->watch(state->listener.fd(), 0,
+                                                      [state](Reactor::Token, std::uint32_t) { state->accept_all(); }));
   environment.reactor->arm(state->listener_token, EPOLLIN);
   return std::unique_ptr<Transport>(std::make_unique<ShmTransport>(std::move(state)));
 }

@@ -55,7 +55,8 @@ void TcpAcceptor::accept_all(std::size_t index) {
 
 // Descriptors have run out, or the like: again a little later, not in a tight loop.
 void TcpAcceptor::arm_later(std::size_t index, const Status& status) {
-  log_line(LogLevel::warn, "transport", status.with_context("tcp transport: accepting a peer's connection").to_string());
+  log_line(LogLevel::warn, "transport",
+           status.with_context("tcp transport: accepting a peer's connection").to_string());
   reactor_->run_at(Deadline::after_ms(kAcceptRetryMs), [weak = weak_from_this(), index] {
     if (auto self = weak.lock()) self->reactor_->arm(self->ports_[index]->token, EPOLLIN);
   });

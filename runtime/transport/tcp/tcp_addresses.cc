@@ -21,8 +21,10 @@ struct Bytes {
 Bytes parse_address(std::string_view text) {
   Bytes bytes;
   const std::string terminated(text);
-  if (inet_pton(AF_INET, terminated.c_str(), bytes.value.data()) == 1) bytes.bits = 32;
-  else if (inet_pton(AF_INET6, terminated.c_str(), bytes.value.data()) == 1) bytes.bits = 128;
+  if (inet_pton(AF_INET, terminated.c_str(), bytes.value.data()) == 1)
+    bytes.bits = 32;
+  else if (inet_pton(AF_INET6, terminated.c_str(), bytes.value.data()) == 1)
+    bytes.bits = 128;
   return bytes;
 }
 
@@ -37,7 +39,9 @@ bool is_virtual_bridge(std::string_view interface) {
   return false;
 }
 
-int unlikeliness(const InterfaceAddress& entry) { return entry.loopback ? 2 : is_virtual_bridge(entry.interface) ? 1 : 0; }
+int unlikeliness(const InterfaceAddress& entry) {
+  return entry.loopback ? 2 : is_virtual_bridge(entry.interface) ? 1 : 0;
+}
 
 bool matches(const InterfaceAddress& entry, std::string_view filter) {
   while (!filter.empty()) {
@@ -77,16 +81,16 @@ bool cidr_contains(std::string_view cidr, std::string_view address) {
   return true;
 }
 
-Result<std::vector<InterfaceAddress>> select_addresses(const std::vector<InterfaceAddress>& all, std::string_view filter,
-                                                       bool one_host) {
+Result<std::vector<InterfaceAddress>> select_addresses(const std::vector<InterfaceAddress>& all,
+                                                       std::string_view filter, bool one_host) {
   std::vector<InterfaceAddress> chosen;
   for (const InterfaceAddress& entry : all) {
     if (is_link_local(entry.address)) continue;
     if (filter.empty() ? (entry.loopback || !one_host) : matches(entry, filter)) chosen.push_back(entry);
   }
   if (chosen.empty() && !filter.empty()) {
-    return invalid_argument(fmt::format("TRIREME_INTERFACE={}: no interface or address matches; this host has: {}", filter,
-                                        list_interfaces(all)));
+    return invalid_argument(fmt::format("TRIREME_INTERFACE={}: no interface or address matches; this host has: {}",
+                                        filter, list_interfaces(all)));
   }
   if (chosen.empty()) return unavailable("no usable network address; this host has: " + list_interfaces(all));
   std::stable_sort(chosen.begin(), chosen.end(), [](const InterfaceAddress& a, const InterfaceAddress& b) {

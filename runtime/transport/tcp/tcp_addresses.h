@@ -19,8 +19,8 @@ namespace trireme {
 // serves the peers of this host), bridges of containers and virtual machines before it.
 // With a filter (interface names, addresses, CIDRs; commas between): exactly what it
 // names. Errors: invalid_argument showing the filter and the interfaces there are.
-Result<std::vector<InterfaceAddress>> select_addresses(const std::vector<InterfaceAddress>& all, std::string_view filter,
-                                                       bool one_host);
+Result<std::vector<InterfaceAddress>> select_addresses(const std::vector<InterfaceAddress>& all,
+                                                       std::string_view filter, bool one_host);
 
 // Does `cidr` ("10.0.0.0/8", "fd00::/8", or a plain address) contain `address`?
 bool cidr_contains(std::string_view cidr, std::string_view address);

@@ -6,7 +6,9 @@ TcpChannel::TcpChannel(std::shared_ptr<TcpConnection> connection, std::shared_pt
                        std::uint64_t context)
     : connection_(std::move(connection)), peers_(std::move(peers)), peer_(peer), context_(context) {}
 
-TcpChannel::~TcpChannel() { connection_->close(); }
+TcpChannel::~TcpChannel() {
+  connection_->close();
+}
 
 Status TcpChannel::status() const {
   if (Status dead = peers_->status(peer_); !dead.is_ok()) return dead;

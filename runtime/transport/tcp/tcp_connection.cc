@@ -19,7 +19,9 @@ namespace {
 // takes in many of them with one system call.
 constexpr std::size_t kDirectBytes = 4096;
 
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+bool would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
 
 void set_option(int fd, int level, int option, int value) {
   // Refused options cost speed or the early notice of a lost host, nothing else.
@@ -57,9 +59,8 @@ TcpConnection::TcpConnection(std::shared_ptr<Reactor> reactor, std::shared_ptr<T
 
 void TcpConnection::attach(UniqueFd fd) {
   set_socket_options(fd.get());
-  auto watched = reactor_->watch(fd.get(), 0, [self = shared_from_this()](Reactor::Token, std::uint32_t) {
-    self->on_ready();
-  });
+  auto watched =
+      reactor_->watch(fd.get(), 0, [self = shared_from_this()](Reactor::Token, std::uint32_t) { self->on_ready(); });
   if (!watched.is_ok()) return fail(watched.status());
   {
     const std::lock_guard lock(mutex_);
@@ -160,8 +161,10 @@ std::size_t TcpConnection::send_directly(std::span<const std::byte> data) {
       moved += static_cast<std::size_t>(sent);
       continue;
     }
-    if (sent < 0 && would_block(errno)) arm(EPOLLOUT);
-    else ended_.store(true, std::memory_order_release);
+    if (sent < 0 && would_block(errno))
+      arm(EPOLLOUT);
+    else
+      ended_.store(true, std::memory_order_release);
     break;
   }
   return moved;

@@ -67,10 +67,10 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
 
  private:
   void on_ready();
-  void arm(std::uint32_t events);  // REQUIRES: mutex_ held.
-  void flush();                    // REQUIRES: mutex_ held.
-  void close_if_done();            // REQUIRES: mutex_ held.
-  std::size_t buffer(std::span<const std::byte> data);       // REQUIRES: mutex_ held.
+  void arm(std::uint32_t events);                              // REQUIRES: mutex_ held.
+  void flush();                                                // REQUIRES: mutex_ held.
+  void close_if_done();                                        // REQUIRES: mutex_ held.
+  std::size_t buffer(std::span<const std::byte> data);         // REQUIRES: mutex_ held.
   std::size_t send_directly(std::span<const std::byte> data);  // REQUIRES: mutex_ held.
   std::size_t receive(std::span<std::byte> into);
   void fill();

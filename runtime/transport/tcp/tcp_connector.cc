@@ -54,11 +54,11 @@ Status TcpConnector::begin_connect() {
   int error = 0;
   if (connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) error = errno;
   if (error != 0 && error != EINPROGRESS && error != EINTR) return errno_status(error, "connect");
-  TRIREME_ASSIGN_OR_RETURN(token_, reactor_->watch(fd_.get(), EPOLLOUT,
-                                                   [self = shared_from_this()](Reactor::Token own, std::uint32_t) {
-                                                     const auto keep = self;
-                                                     keep->on_ready(own);
-                                                   }));
+  TRIREME_ASSIGN_OR_RETURN(
+      token_, reactor_->watch(fd_.get(), EPOLLOUT, [self = shared_from_this()](Reactor::Token own, std::uint32_t) {
+        const auto keep = self;
+        keep->on_ready(own);
+      }));
   return Status::ok();
 }
 

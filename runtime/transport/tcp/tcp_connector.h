@@ -21,7 +21,7 @@
 namespace trireme {
 
 struct TcpTarget {
-  std::string peer;                    // "rank 3 (node1, pid 4711)", for messages.
+  std::string peer;  // "rank 3 (node1, pid 4711)", for messages.
   std::string token;
   std::vector<std::string> addresses;  // In the order to try; at least one.
   ChannelHello hello;

@@ -76,9 +76,9 @@ class TcpTransport final : public Transport {
 Status TcpTransport::listen() {
   const World& world = *surroundings_.world;
   TRIREME_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> all, interface_addresses());
-  TRIREME_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> chosen,
-                           select_addresses(all, environment("TRIREME_INTERFACE").value_or(""),
-                                            world.local_size() == world.size()));
+  TRIREME_ASSIGN_OR_RETURN(
+      const std::vector<InterfaceAddress> chosen,
+      select_addresses(all, environment("TRIREME_INTERFACE").value_or(""), world.local_size() == world.size()));
   endpoint_.token = random_bytes(kTokenBytes);
   endpoint_.network_scope = network_scope();
   acceptor_ = std::make_shared<TcpAcceptor>(
@@ -87,8 +87,10 @@ Status TcpTransport::listen() {
   Status last = Status::ok();
   for (const InterfaceAddress& entry : chosen) {
     Result<std::string> address = acceptor_->listen(entry.address);
-    if (address.is_ok()) endpoint_.addresses.push_back({std::move(address).value(), entry.loopback});
-    else last = address.status();
+    if (address.is_ok())
+      endpoint_.addresses.push_back({std::move(address).value(), entry.loopback});
+    else
+      last = address.status();
   }
   if (endpoint_.addresses.empty()) return last;
   acceptor_->start();
@@ -135,10 +137,9 @@ Result<std::unique_ptr<Channel>> TcpTransport::open(const PeerInfo& peer, std::s
                      .hello = ChannelHello::from(*surroundings_.world, key),
                      .rank = peer.rank};
     reached_->put_first(peer.rank, target.addresses);
-    std::make_shared<TcpConnector>(surroundings_.reactor, surroundings_.peers, std::move(target), connection,
-                                   [reached = reached_, rank = peer.rank](const std::string& address) {
-                                     reached->note(rank, address);
-                                   })
+    std::make_shared<TcpConnector>(
+        surroundings_.reactor, surroundings_.peers, std::move(target), connection,
+        [reached = reached_, rank = peer.rank](const std::string& address) { reached->note(rank, address); })
         ->start();
   } else {
     meeting_->expect(key, [connection](UniqueFd socket) { connection->attach(std::move(socket)); });

@@ -19,7 +19,9 @@ Status not_ours(const char* what) {
 
 }  // namespace
 
-std::string make_tcp_challenge() { return std::string(kChallengeMagic) + random_bytes(kTcpNonceBytes); }
+std::string make_tcp_challenge() {
+  return std::string(kChallengeMagic) + random_bytes(kTcpNonceBytes);
+}
 
 Status check_tcp_challenge(std::string_view challenge) {
   if (challenge.size() != kTcpChallengeBytes || !challenge.starts_with(kChallengeMagic)) return not_ours("challenge");

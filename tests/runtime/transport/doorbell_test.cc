@@ -54,8 +54,12 @@ void ping_pong(WaitPolicy policy, int rounds) {
   other.join();
 }
 
-TEST(Doorbell, LosesNoRingAsleep) { ping_pong(kSleepAtOnce, 2000); }
-TEST(Doorbell, LosesNoRingSpinning) { ping_pong(WaitPolicy{50, 2}, 5000); }
+TEST(Doorbell, LosesNoRingAsleep) {
+  ping_pong(kSleepAtOnce, 2000);
+}
+TEST(Doorbell, LosesNoRingSpinning) {
+  ping_pong(WaitPolicy{50, 2}, 5000);
+}
 
 TEST(Doorbell, WakesEveryWaiter) {
   DoorbellWord word;

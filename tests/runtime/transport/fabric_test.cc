@@ -93,7 +93,9 @@ TEST(Fabric, NoPathNamesBothRanksAndEveryReason) {
   }
 }
 
-Result<std::unique_ptr<Transport>> never_created(const TransportEnvironment&) { return unavailable("no such device here"); }
+Result<std::unique_ptr<Transport>> never_created(const TransportEnvironment&) {
+  return unavailable("no such device here");
+}
 
 TEST(Fabric, ATransportThatCannotBeCreatedIsACandidateWithAReason) {
   const auto worlds = worlds_of(2);

@@ -12,8 +12,10 @@ namespace trireme {
 namespace {
 
 struct Memory {
-  explicit Memory(std::size_t capacity) : bytes(ring_pair_bytes(capacity)), data(static_cast<std::byte*>(
-      ::operator new(bytes, std::align_val_t(64)))), pair(make_ring_pair(data, capacity)) {}
+  explicit Memory(std::size_t capacity)
+      : bytes(ring_pair_bytes(capacity)),
+        data(static_cast<std::byte*>(::operator new(bytes, std::align_val_t(64)))),
+        pair(make_ring_pair(data, capacity)) {}
   ~Memory() { ::operator delete(data, std::align_val_t(64)); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -47,8 +49,10 @@ TEST(Ring, CarriesAStreamThroughRandomPiecesAndWraps) {
     std::uint64_t written = 0;
     std::uint64_t read = 0;
     for (int i = 0; i < 20'000; ++i) {
-      if (random() % 2 == 0) write_some(writer, written, random() % 70);
-      else read_some(reader, read, random() % 70);
+      if (random() % 2 == 0)
+        write_some(writer, written, random() % 70);
+      else
+        read_some(reader, read, random() % 70);
       ASSERT_LE(written - read, 64u);
     }
     while (read_some(reader, read, 64) != 0) {

@@ -10,7 +10,9 @@ using Candidate = PathChoice::Candidate;
 Candidate possible(std::string name, double bytes_per_second, double latency_us) {
   return {std::move(name), {true, bytes_per_second, latency_us, "works"}};
 }
-Candidate impossible(std::string name, std::string reason) { return {std::move(name), {false, 0, 0, std::move(reason)}}; }
+Candidate impossible(std::string name, std::string reason) {
+  return {std::move(name), {false, 0, 0, std::move(reason)}};
+}
 
 TEST(Selector, TakesTheFastest) {
   const PathChoice choice = choose_path({possible("slow", 1e9, 1), possible("fast", 8e9, 5)}, "");
@@ -33,7 +35,8 @@ TEST(Selector, LeavesOutTheImpossibleAndSaysWhyNothingIsLeft) {
 }
 
 TEST(Selector, ForcedIsTakenOrExplained) {
-  const std::vector<Candidate> table = {possible("shm", 8e9, 1), possible("tcp", 1e9, 30), impossible("verbs", "no device")};
+  const std::vector<Candidate> table = {possible("shm", 8e9, 1), possible("tcp", 1e9, 30),
+                                        impossible("verbs", "no device")};
   EXPECT_EQ(choose_path(table, "tcp").transport, "tcp");
   const PathChoice refused = choose_path(table, "verbs");
   EXPECT_EQ(refused.transport, "");

@@ -20,7 +20,9 @@ std::string chosen(std::string_view filter, bool one_host) {
   return text;
 }
 
-TEST(TcpAddresses, LoopbackAloneOnOneHost) { EXPECT_EQ(chosen("", true), "127.0.0.1"); }
+TEST(TcpAddresses, LoopbackAloneOnOneHost) {
+  EXPECT_EQ(chosen("", true), "127.0.0.1");
+}
 
 TEST(TcpAddresses, EverythingUsableAcrossHostsUnlikelyOnesLast) {
   EXPECT_EQ(chosen("", false), "10.0.0.2 192.168.7.2 fd00::2 172.17.0.1 127.0.0.1");

@@ -36,7 +36,9 @@ class SharedHeap {
 
   std::byte* base() const;
   std::size_t bytes() const;
-  int fd() const;
+  int fd() const;  // -1 after close_descriptor().
+  // Gives the descriptor back once no more peers need to receive it; the mapping stays.
+  void close_descriptor();
   // The offset of `pointer`, when [pointer, pointer + length) lies in this heap.
   std::optional<std::size_t> offset_of(const void* pointer, std::size_t length) const;
 
