@@ -3,7 +3,9 @@
 
 namespace trireme::kernels {
 
-void matmul(ThreadPool& pool, const Matmul& call) { active_kernels().matmul(pool, call); }
+void matmul(ThreadPool& pool, const Matmul& call) {
+  active_kernels().matmul(pool, call);
+}
 
 void linear_forward(ThreadPool& pool, float* y, const float* x, const float* w, const float* bias, LinearShape shape,
                     Precision precision) {
@@ -58,8 +60,8 @@ void residual_add(ThreadPool& pool, float* out, const float* a, const float* b, 
   active_kernels().residual_add(pool, out, a, b, count);
 }
 
-void attention_forward(ThreadPool& pool, float* out, float* log_sum_exp, const float* q, const float* k,
-                       const float* v, AttentionShape shape) {
+void attention_forward(ThreadPool& pool, float* out, float* log_sum_exp, const float* q, const float* k, const float* v,
+                       AttentionShape shape) {
   active_kernels().attention_forward(pool, out, log_sum_exp, q, k, v, shape);
 }
 
@@ -73,7 +75,9 @@ HeadLoss head_cross_entropy(ThreadPool& pool, const HeadCrossEntropy& call) {
   return active_kernels().head_cross_entropy(pool, call);
 }
 
-HeadLoss head_loss(ThreadPool& pool, const HeadCrossEntropy& call) { return active_kernels().head_loss(pool, call); }
+HeadLoss head_loss(ThreadPool& pool, const HeadCrossEntropy& call) {
+  return active_kernels().head_loss(pool, call);
+}
 
 void head_logits(ThreadPool& pool, float* logits, const float* h, const float* w, HeadShape shape,
                  Precision precision) {

@@ -39,7 +39,9 @@ void scale_average(void* data, std::size_t count, DataType type, std::int64_t di
   row_of(type).average(data, count, divisor);
 }
 
-void widen(float* out, const void* in, std::size_t count, DataType type) { wide_row_of(type).widen(out, in, count); }
+void widen(float* out, const void* in, std::size_t count, DataType type) {
+  wide_row_of(type).widen(out, in, count);
+}
 
 void accumulate_wide(float* accumulator, const void* in, std::size_t count, DataType type, ReduceOp op) {
   const auto index = static_cast<std::size_t>(op);
@@ -47,6 +49,8 @@ void accumulate_wide(float* accumulator, const void* in, std::size_t count, Data
   wide_row_of(type).accumulate[index](accumulator, in, count);
 }
 
-void narrow(void* out, const float* in, std::size_t count, DataType type) { wide_row_of(type).narrow(out, in, count); }
+void narrow(void* out, const float* in, std::size_t count, DataType type) {
+  wide_row_of(type).narrow(out, in, count);
+}
 
 }  // namespace trireme::kernels

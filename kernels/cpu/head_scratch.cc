@@ -17,7 +17,9 @@ std::int64_t block_rows(HeadShape shape) {
 }
 
 // Whole cache lines of f64.
-std::int64_t loss_slots(std::int64_t rows) { return (rows + 7) / 8 * 8; }
+std::int64_t loss_slots(std::int64_t rows) {
+  return (rows + 7) / 8 * 8;
+}
 
 }  // namespace
 

@@ -78,8 +78,12 @@ Result<KernelChoice> kernel_choice() {
                           ", or unset it");
 }
 
-std::string_view to_string(KernelChoice choice) { return row_of(choice).name; }
+std::string_view to_string(KernelChoice choice) {
+  return row_of(choice).name;
+}
 
-std::string describe_kernels() { return active_kernels().describe(); }
+std::string describe_kernels() {
+  return active_kernels().describe();
+}
 
 }  // namespace trireme::kernels

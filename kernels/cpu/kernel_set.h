@@ -14,30 +14,30 @@
 
 #include "kernels/cpu/simd/reduce_table.h"
 
-#define TRIREME_KERNEL_LIST(X) \
-  X(matmul)                    \
-  X(linear_forward)            \
-  X(linear_backward_input)     \
-  X(linear_backward_weight)    \
-  X(embedding_forward)         \
-  X(embedding_backward_weight) \
-  X(layer_norm_forward)        \
-  X(layer_norm_backward_input) \
-  X(layer_norm_backward_weight)\
-  X(gelu_forward)              \
-  X(gelu_backward)             \
-  X(residual_add)              \
-  X(attention_forward)         \
-  X(attention_backward_input)  \
-  X(head_cross_entropy)        \
-  X(head_loss)                 \
-  X(head_logits)               \
-  X(adamw_step)                \
-  X(sum_of_squares)            \
-  X(scale)                     \
-  X(axpy)                      \
-  X(find_non_finite)           \
-  X(convert_to_bf16)           \
+#define TRIREME_KERNEL_LIST(X)  \
+  X(matmul)                     \
+  X(linear_forward)             \
+  X(linear_backward_input)      \
+  X(linear_backward_weight)     \
+  X(embedding_forward)          \
+  X(embedding_backward_weight)  \
+  X(layer_norm_forward)         \
+  X(layer_norm_backward_input)  \
+  X(layer_norm_backward_weight) \
+  X(gelu_forward)               \
+  X(gelu_backward)              \
+  X(residual_add)               \
+  X(attention_forward)          \
+  X(attention_backward_input)   \
+  X(head_cross_entropy)         \
+  X(head_loss)                  \
+  X(head_logits)                \
+  X(adamw_step)                 \
+  X(sum_of_squares)             \
+  X(scale)                      \
+  X(axpy)                       \
+  X(find_non_finite)            \
+  X(convert_to_bf16)            \
   X(convert_to_f32)
 
 namespace trireme::kernels {

@@ -24,8 +24,12 @@ Problem problem(std::int64_t batch, std::int64_t tokens, std::int64_t heads, std
                 std::int64_t gap = 0, float scale = 1.0f) {
   Problem p;
   p.dim = heads * head_dim;
-  p.shape = {.batch = batch, .tokens = tokens, .heads = heads, .head_dim = head_dim,
-             .qkv_stride = 3 * p.dim + gap, .out_stride = p.dim + gap};
+  p.shape = {.batch = batch,
+             .tokens = tokens,
+             .heads = heads,
+             .head_dim = head_dim,
+             .qkv_stride = 3 * p.dim + gap,
+             .out_stride = p.dim + gap};
   p.qkv = random_normal(batch * tokens * p.shape.qkv_stride, 1, scale);
   p.dout = random_normal(batch * tokens * p.shape.out_stride, 2);
   return p;
@@ -34,7 +38,8 @@ Problem problem(std::int64_t batch, std::int64_t tokens, std::int64_t heads, std
 template <class T>
 struct Results {
   explicit Results(const Problem& p)
-      : out(p.dout.size()), log_sum_exp(static_cast<std::size_t>(p.shape.batch * p.shape.heads * p.shape.tokens)),
+      : out(p.dout.size()),
+        log_sum_exp(static_cast<std::size_t>(p.shape.batch * p.shape.heads * p.shape.tokens)),
         dqkv(p.qkv.size()) {}
   std::vector<T> out, log_sum_exp, dqkv;
 };
@@ -120,7 +125,8 @@ TEST(Attention, FutureTokensDoNotMatter) {
     for (std::size_t i = static_cast<std::size_t>(cut * p.shape.qkv_stride); i < p.qkv.size(); ++i) p.qkv[i] = 1e3f;
     const Results<float> after = run(named.set, pool, p);
     EXPECT_EQ(std::memcmp(before.out.data(), after.out.data(),
-                          static_cast<std::size_t>(cut * p.shape.out_stride) * sizeof(float)), 0)
+                          static_cast<std::size_t>(cut * p.shape.out_stride) * sizeof(float)),
+              0)
         << named.name;
   }
 }
@@ -145,13 +151,21 @@ TEST(Attention, BaselineInstructionSet) {
   const Problem p = problem(1, 133, 1, 24);
   const Results<double> right = expected(p);
   Results<float> actual(p);
-  const AttentionHead head{.q = p.qkv.data(), .k = p.qkv.data() + p.dim, .v = p.qkv.data() + 2 * p.dim,
-                           .tokens = 133, .head_dim = 24, .qkv_stride = p.shape.qkv_stride,
-                           .out_stride = p.shape.out_stride, .scale = 1.0f / std::sqrt(24.0f)};
+  const AttentionHead head{.q = p.qkv.data(),
+                           .k = p.qkv.data() + p.dim,
+                           .v = p.qkv.data() + 2 * p.dim,
+                           .tokens = 133,
+                           .head_dim = 24,
+                           .qkv_stride = p.shape.qkv_stride,
+                           .out_stride = p.shape.out_stride,
+                           .scale = 1.0f / std::sqrt(24.0f)};
   simd_baseline().attention(actual.out.data(), actual.log_sum_exp.data(), head, 0, 133);
-  simd_baseline().attention_backward(
-      head, {.dq = actual.dqkv.data(), .dk = actual.dqkv.data() + p.dim, .dv = actual.dqkv.data() + 2 * p.dim,
-             .dout = p.dout.data(), .out = actual.out.data(), .log_sum_exp = actual.log_sum_exp.data()});
+  simd_baseline().attention_backward(head, {.dq = actual.dqkv.data(),
+                                            .dk = actual.dqkv.data() + p.dim,
+                                            .dv = actual.dqkv.data() + 2 * p.dim,
+                                            .dout = p.dout.data(),
+                                            .out = actual.out.data(),
+                                            .log_sum_exp = actual.log_sum_exp.data()});
   compare(actual, right, "baseline");
 }
 

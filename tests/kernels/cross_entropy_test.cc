@@ -37,8 +37,14 @@ Head make_head(HeadShape shape, float scale) {
   head.dw = random_normal(shape.vocabulary * shape.dim, 4, 0.01f);
   const std::size_t bytes = (head_scratch_bytes(shape) + 63) / 64 * 64;
   head.scratch.reset(std::aligned_alloc(64, bytes == 0 ? 64 : bytes));
-  head.call = {.shape = shape, .h = head.h.data(), .w = head.w.data(), .targets = head.targets.data(), .scale = scale,
-               .dh = head.dh.data(), .dw = head.dw.data(), .scratch = head.scratch.get()};
+  head.call = {.shape = shape,
+               .h = head.h.data(),
+               .w = head.w.data(),
+               .targets = head.targets.data(),
+               .scale = scale,
+               .dh = head.dh.data(),
+               .dw = head.dw.data(),
+               .scratch = head.scratch.get()};
   return head;
 }
 

@@ -24,8 +24,13 @@ TEST(AdamW, FollowsThePaperOverSeveralSteps) {
       auto ep = wide(p), em = wide(m), ev = wide(v);
       for (std::int64_t step = 1; step <= 5; ++step) {
         const auto g = random_normal(count, static_cast<std::uint32_t>(10 + step));
-        AdamW options{.learning_rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f,
-                      .gradient_scale = 0.5f, .step = step};
+        AdamW options{.learning_rate = 1e-2f,
+                      .beta1 = 0.9f,
+                      .beta2 = 0.95f,
+                      .epsilon = 1e-8f,
+                      .weight_decay = 0.1f,
+                      .gradient_scale = 0.5f,
+                      .step = step};
         set.adamw_step(pool, p.data(), m.data(), v.data(), g.data(), count, options);
         const auto n = static_cast<double>(step);
         for (std::size_t i = 0; i < ep.size(); ++i) {
@@ -106,7 +111,8 @@ TEST(Bf16, ConversionIsTheDefinition) {
 // The distance of a from the exact value in units of a's last place.
 double ulps(float a, double exact) {
   const auto rounded = static_cast<float>(exact);
-  const double unit = static_cast<double>(std::nextafter(std::abs(rounded), 1e38f)) - std::abs(static_cast<double>(rounded));
+  const double unit =
+      static_cast<double>(std::nextafter(std::abs(rounded), 1e38f)) - std::abs(static_cast<double>(rounded));
   return std::abs(static_cast<double>(a) - exact) / unit;
 }
 

@@ -73,7 +73,8 @@ TEST(FiniteDifference, LayerNorm) {
   const Values dy = wide(random_normal(21, 4));
   Values y(21), mean(3), rstd(3), dx(21), dgamma(7), dbeta(7);
   const auto loss = [&] {
-    reference::layer_norm<double>(y.data(), mean.data(), rstd.data(), x.data(), gamma.data(), beta.data(), rows, dim, 1e-5);
+    reference::layer_norm<double>(y.data(), mean.data(), rstd.data(), x.data(), gamma.data(), beta.data(), rows, dim,
+                                  1e-5);
     return dot(y, dy);
   };
   loss();

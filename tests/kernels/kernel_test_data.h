@@ -33,7 +33,9 @@ inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t 
   return values;
 }
 
-inline std::vector<double> wide(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+inline std::vector<double> wide(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
 
 // Every element within `tolerance` times the largest magnitude expected (at least `floor`).
 inline void expect_close(const std::vector<float>& actual, const std::vector<double>& expected, double tolerance,

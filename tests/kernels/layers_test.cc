@@ -54,7 +54,8 @@ void check_layer_norm(const KernelSet& set, ThreadPool& pool, std::int64_t rows,
   std::vector<float> dgamma = random_normal(dim, 6), dbeta = random_normal(dim, 7);
   std::vector<double> ey(count), emean(mean.size()), erstd(mean.size()), edx(count);
   auto edgamma = wide(dgamma), edbeta = wide(dbeta);
-  set.layer_norm_forward(pool, y.data(), mean.data(), rstd.data(), x.data(), gamma.data(), beta.data(), rows, dim, 1e-5f);
+  set.layer_norm_forward(pool, y.data(), mean.data(), rstd.data(), x.data(), gamma.data(), beta.data(), rows, dim,
+                         1e-5f);
   reference::layer_norm<double>(ey.data(), emean.data(), erstd.data(), wide(x).data(), wide(gamma).data(),
                                 wide(beta).data(), rows, dim, 1e-5);
   expect_close(y, ey, 3e-6, label + " y");
@@ -62,8 +63,8 @@ void check_layer_norm(const KernelSet& set, ThreadPool& pool, std::int64_t rows,
   expect_close(rstd, erstd, 2e-6, label + " rstd");
   set.layer_norm_backward_input(pool, dx.data(), add.data(), dy.data(), x.data(), gamma.data(), mean.data(),
                                 rstd.data(), rows, dim);
-  reference::layer_norm_input<double>(edx.data(), wide(add).data(), wide(dy).data(), wide(x).data(),
-                                      wide(gamma).data(), emean.data(), erstd.data(), rows, dim);
+  reference::layer_norm_input<double>(edx.data(), wide(add).data(), wide(dy).data(), wide(x).data(), wide(gamma).data(),
+                                      emean.data(), erstd.data(), rows, dim);
   // One column: the exact gradient is 0 and rstd is large, so compare against rstd's scale.
   const double floor = dim == 1 ? 400.0 : 1e-3;
   expect_close(dx, edx, 5e-6, label + " dx", floor);
@@ -78,14 +79,16 @@ void check_layer_norm(const KernelSet& set, ThreadPool& pool, std::int64_t rows,
   set.layer_norm_backward_input(pool, in_place.data(), in_place.data(), dy.data(), x.data(), gamma.data(), mean.data(),
                                 rstd.data(), rows, dim);
   EXPECT_EQ(in_place, dx) << label;
-  set.layer_norm_forward(pool, in_place.data(), nullptr, nullptr, x.data(), gamma.data(), beta.data(), rows, dim, 1e-5f);
+  set.layer_norm_forward(pool, in_place.data(), nullptr, nullptr, x.data(), gamma.data(), beta.data(), rows, dim,
+                         1e-5f);
   EXPECT_EQ(in_place, y) << label << ": evaluation, which saves nothing";
 }
 
 TEST(LayerNorm, AgreesWithF64) {
   for_sets_and_pools([](const KernelSet& set, ThreadPool& pool, const std::string& label) {
     for (std::int64_t dim : {1, 3, 8, 17, 65, 256}) {
-      for (std::int64_t rows : {0, 1, 67}) check_layer_norm(set, pool, rows, dim, label + ", dim " + std::to_string(dim));
+      for (std::int64_t rows : {0, 1, 67})
+        check_layer_norm(set, pool, rows, dim, label + ", dim " + std::to_string(dim));
     }
     check_layer_norm(set, pool, 300, 129, label);
   });

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include <trireme/base/float_types.h>
 
 #include "tests/kernels/kernel_test_data.h"
@@ -35,10 +33,17 @@ struct Operands {
 Operands operands(const Case& with) {
   const auto stride = [&](std::int64_t width) { return std::max(width + with.pad, with.stride_min); };
   Operands o;
-  o.call = {.m = with.m, .n = with.n, .k = with.k,
-            .lda = stride(with.transpose_a ? with.m : with.k), .transpose_a = with.transpose_a,
-            .ldb = stride(with.transpose_b ? with.k : with.n), .transpose_b = with.transpose_b,
-            .ldc = stride(with.n), .alpha = with.alpha, .beta = with.beta, .precision = with.precision};
+  o.call = {.m = with.m,
+            .n = with.n,
+            .k = with.k,
+            .lda = stride(with.transpose_a ? with.m : with.k),
+            .transpose_a = with.transpose_a,
+            .ldb = stride(with.transpose_b ? with.k : with.n),
+            .transpose_b = with.transpose_b,
+            .ldc = stride(with.n),
+            .alpha = with.alpha,
+            .beta = with.beta,
+            .precision = with.precision};
   o.a = random_normal(o.call.lda * (with.transpose_a ? with.k : with.m), 1);
   o.b = random_normal(o.call.ldb * (with.transpose_b ? with.n : with.k), 2);
   o.c = random_normal(o.call.ldc * with.m, 3);
@@ -79,7 +84,7 @@ void check(const KernelSet& set, ThreadPool& pool, const Case& with, const std::
   o.c = before;
   o.call.c = o.c.data();
   set.matmul(pool, o.call);
-  EXPECT_EQ(std::memcmp(first.data(), o.c.data(), first.size() * sizeof(float)), 0) << "the same call, other bits";
+  EXPECT_EQ(first, o.c) << label << ": the same call, other bits";
 }
 
 TEST(Matmul, OddSizesAndTransposes) {
@@ -99,12 +104,13 @@ TEST(Matmul, OddSizesAndTransposes) {
 TEST(Matmul, LeadingDimensionsScalingAndBias) {
   for_sets_and_pools([](const KernelSet& set, ThreadPool& pool, const std::string& label) {
     for (Precision precision : {Precision::f32, Precision::bf16}) {
-      check(set, pool, {.m = 37, .n = 29, .k = 65, .pad = 3, .alpha = 0.5f, .beta = 2.0f, .bias = true,
-                        .precision = precision}, label);
-      check(set, pool, {.m = 37, .n = 29, .k = 65, .transpose_a = true, .pad = 5, .beta = 1.0f,
-                        .precision = precision}, label);
-      check(set, pool, {.m = 37, .n = 29, .k = 65, .transpose_b = true, .pad = 1, .bias = true,
-                        .precision = precision}, label);
+      check(set, pool,
+            {.m = 37, .n = 29, .k = 65, .pad = 3, .alpha = 0.5f, .beta = 2.0f, .bias = true, .precision = precision},
+            label);
+      check(set, pool, {.m = 37, .n = 29, .k = 65, .transpose_a = true, .pad = 5, .beta = 1.0f, .precision = precision},
+            label);
+      check(set, pool, {.m = 37, .n = 29, .k = 65, .transpose_b = true, .pad = 1, .bias = true, .precision = precision},
+            label);
     }
   });
 }
@@ -114,8 +120,15 @@ TEST(Matmul, SeveralBlocksInEveryDirection) {
   for_sets_and_pools([](const KernelSet& set, ThreadPool& pool, const std::string& label) {
     for (int bits = 0; bits < 4; ++bits) {
       for (Precision precision : {Precision::f32, Precision::bf16}) {
-        check(set, pool, {.m = 140, .n = 135, .k = 260, .transpose_a = (bits & 1) != 0,
-                          .transpose_b = (bits & 2) != 0, .stride_min = 1024, .precision = precision}, label);
+        check(set, pool,
+              {.m = 140,
+               .n = 135,
+               .k = 260,
+               .transpose_a = (bits & 1) != 0,
+               .transpose_b = (bits & 2) != 0,
+               .stride_min = 1024,
+               .precision = precision},
+              label);
         if (HasFatalFailure()) return;
       }
     }
@@ -136,7 +149,8 @@ TEST(Matmul, ZeroSizes) {
 TEST(Matmul, BetaZeroDoesNotReadTheOutput) {
   for_sets_and_pools([](const KernelSet& set, ThreadPool& pool, const std::string& label) {
     std::vector<float> a = {1, 2, 3, 4}, b = {5, 6, 7, 8}, c(4, std::nanf(""));
-    set.matmul(pool, {.m = 2, .n = 2, .k = 2, .a = a.data(), .lda = 2, .b = b.data(), .ldb = 2, .c = c.data(), .ldc = 2});
+    set.matmul(pool,
+               {.m = 2, .n = 2, .k = 2, .a = a.data(), .lda = 2, .b = b.data(), .ldb = 2, .c = c.data(), .ldc = 2});
     EXPECT_EQ(c, (std::vector<float>{19, 22, 43, 50})) << label;
   });
 }
@@ -147,7 +161,7 @@ TEST(Linear, ForwardAndBackwardAgreeWithF64) {
     const auto x = random_normal(s.rows * s.in, 1), w = random_normal(s.out * s.in, 2), bias = random_normal(s.out, 3);
     const auto dy = random_normal(s.rows * s.out, 4);
     std::vector<float> y(dy.size()), dx = random_normal(s.rows * s.in, 5), dw = random_normal(s.out * s.in, 6),
-                       db = random_normal(s.out, 7);
+                                     db = random_normal(s.out, 7);
     auto expected_y = testing::wide(y), expected_dx = testing::wide(dx), expected_dw = testing::wide(dw),
          expected_db = testing::wide(db);
     for (std::int64_t r = 0; r < s.rows; ++r) {

@@ -44,24 +44,36 @@ std::uint64_t load_unsigned(const unsigned char* at, std::size_t bytes) {
 // The element's bits as a number, by the definition of the type.
 double decode(DataType type, std::uint64_t bits) {
   switch (type) {
-    case DataType::f64: return std::bit_cast<double>(bits);
-    case DataType::f32: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    case DataType::f16: return static_cast<double>(f16_to_f32(static_cast<std::uint16_t>(bits)));
-    case DataType::bf16: return static_cast<double>(bf16_to_f32(static_cast<std::uint16_t>(bits)));
-    case DataType::f8_e4m3: return static_cast<double>(f8_e4m3_to_f32(static_cast<std::uint8_t>(bits)));
-    default: return static_cast<double>(f8_e5m2_to_f32(static_cast<std::uint8_t>(bits)));
+    case DataType::f64:
+      return std::bit_cast<double>(bits);
+    case DataType::f32:
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    case DataType::f16:
+      return static_cast<double>(f16_to_f32(static_cast<std::uint16_t>(bits)));
+    case DataType::bf16:
+      return static_cast<double>(bf16_to_f32(static_cast<std::uint16_t>(bits)));
+    case DataType::f8_e4m3:
+      return static_cast<double>(f8_e4m3_to_f32(static_cast<std::uint8_t>(bits)));
+    default:
+      return static_cast<double>(f8_e5m2_to_f32(static_cast<std::uint8_t>(bits)));
   }
 }
 
 std::uint64_t encode(DataType type, double value) {
   const auto narrow = static_cast<float>(value);
   switch (type) {
-    case DataType::f64: return std::bit_cast<std::uint64_t>(value);
-    case DataType::f32: return std::bit_cast<std::uint32_t>(narrow);
-    case DataType::f16: return f32_to_f16(narrow);
-    case DataType::bf16: return f32_to_bf16(narrow);
-    case DataType::f8_e4m3: return f32_to_f8_e4m3(narrow);
-    default: return f32_to_f8_e5m2(narrow);
+    case DataType::f64:
+      return std::bit_cast<std::uint64_t>(value);
+    case DataType::f32:
+      return std::bit_cast<std::uint32_t>(narrow);
+    case DataType::f16:
+      return f32_to_f16(narrow);
+    case DataType::bf16:
+      return f32_to_bf16(narrow);
+    case DataType::f8_e4m3:
+      return f32_to_f8_e4m3(narrow);
+    default:
+      return f32_to_f8_e5m2(narrow);
   }
 }
 
@@ -69,7 +81,8 @@ double expected_float(double a, double b, ReduceOp op, bool in_f64) {
   if (op == ReduceOp::sum || op == ReduceOp::average) {
     return in_f64 ? a + b : static_cast<double>(static_cast<float>(a) + static_cast<float>(b));
   }
-  if (op == ReduceOp::product) return in_f64 ? a * b : static_cast<double>(static_cast<float>(a) * static_cast<float>(b));
+  if (op == ReduceOp::product)
+    return in_f64 ? a * b : static_cast<double>(static_cast<float>(a) * static_cast<float>(b));
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<double>::quiet_NaN();
   if (a == 0 && b == 0) return std::signbit(a) == (op == ReduceOp::min) ? a : b;
   return op == ReduceOp::min ? std::fmin(a, b) : std::fmax(a, b);
@@ -93,7 +106,9 @@ std::uint64_t expected_integer(DataType type, std::uint64_t a, std::uint64_t b, 
   return less == (op == ReduceOp::min) ? a : b;
 }
 
-std::uint64_t mask(DataType type) { return ~std::uint64_t{0} >> (64 - 8 * size_of(type)); }
+std::uint64_t mask(DataType type) {
+  return ~std::uint64_t{0} >> (64 - 8 * size_of(type));
+}
 
 void expect_element(DataType type, ReduceOp op, std::uint64_t a, std::uint64_t b, std::uint64_t actual,
                     const std::string& what) {

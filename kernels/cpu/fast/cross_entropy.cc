@@ -61,7 +61,8 @@ void backward_block(ThreadPool& pool, const HeadCrossEntropy& call, const RowBlo
   const LinearShape shape{block.rows, s.dim, s.vocabulary};
   fast::linear_backward_input(pool, call.dh + block.begin * s.dim, block.logits, call.w, shape, call.precision, false);
   if (call.dw == nullptr) return;
-  fast::linear_backward_weight(pool, call.dw, nullptr, block.logits, call.h + block.begin * s.dim, shape, call.precision);
+  fast::linear_backward_weight(pool, call.dw, nullptr, block.logits, call.h + block.begin * s.dim, shape,
+                               call.precision);
 }
 
 template <bool kGradient>
@@ -73,7 +74,8 @@ HeadLoss run_head(ThreadPool& pool, const HeadCrossEntropy& call) {
   const HeadScratch scratch = head_scratch(call);
   for (std::int64_t begin = 0; begin < s.rows; begin += scratch.rows) {
     const RowBlock block{begin, std::min(scratch.rows, s.rows - begin), scratch.logits, scratch.loss};
-    fast::head_logits(pool, block.logits, call.h + begin * s.dim, call.w, {block.rows, s.dim, s.vocabulary}, call.precision);
+    fast::head_logits(pool, block.logits, call.h + begin * s.dim, call.w, {block.rows, s.dim, s.vocabulary},
+                      call.precision);
     split_rows(pool, block.rows, s.vocabulary, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t r = first; r < last; ++r) {
         block.loss[r] = kGradient ? gradient_of_row(call, block, r) : loss_of_row(call, block, r);
@@ -90,8 +92,12 @@ HeadLoss run_head(ThreadPool& pool, const HeadCrossEntropy& call) {
 
 }  // namespace
 
-HeadLoss head_cross_entropy(ThreadPool& pool, const HeadCrossEntropy& call) { return run_head<true>(pool, call); }
-HeadLoss head_loss(ThreadPool& pool, const HeadCrossEntropy& call) { return run_head<false>(pool, call); }
+HeadLoss head_cross_entropy(ThreadPool& pool, const HeadCrossEntropy& call) {
+  return run_head<true>(pool, call);
+}
+HeadLoss head_loss(ThreadPool& pool, const HeadCrossEntropy& call) {
+  return run_head<false>(pool, call);
+}
 
 void head_logits(ThreadPool& pool, float* logits, const float* h, const float* w, HeadShape shape,
                  Precision precision) {

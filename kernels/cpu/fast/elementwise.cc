@@ -12,7 +12,9 @@
 namespace trireme::kernels::fast {
 namespace {
 
-std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+std::size_t size(std::int64_t count) {
+  return static_cast<std::size_t>(count);
+}
 
 // Blocks of a reduction: their number and size depend on the count only, so that the
 // sum's order does too. One partial result per block lies on the stack.
@@ -47,9 +49,8 @@ double sum_of_squares(ThreadPool& pool, const float* x, std::int64_t count) {
   if (count <= 0) return 0;
   const Blocks blocks = blocks_of(count);
   double partial[kBlocksMax];
-  run_blocks(pool, count, blocks, partial, [&](std::int64_t begin, std::int64_t end) {
-    return simd().sum_of_squares(x + begin, size(end - begin));
-  });
+  run_blocks(pool, count, blocks, partial,
+             [&](std::int64_t begin, std::int64_t end) { return simd().sum_of_squares(x + begin, size(end - begin)); });
   double sum = 0;
   for (std::int64_t i = 0; i < blocks.count; ++i) sum += partial[i];
   return sum;

@@ -25,7 +25,7 @@ constexpr std::int64_t kTileRows = 128;
 constexpr std::int64_t kTileColumns = 128;  // Of a staged block of B.
 constexpr std::int64_t kDepth = 256;
 constexpr std::int64_t kPad = 16;
-constexpr std::int64_t kStageElements = std::max((kTileRows + kPad) * kDepth, kTileRows * (kDepth + kPad));
+constexpr std::int64_t kStageElements = std::max((kTileRows + kPad) * kDepth, kTileRows*(kDepth + kPad));
 
 struct Stage {
   alignas(64) float at[kStageElements];
@@ -38,7 +38,9 @@ struct Block {
 };
 
 // `uses`: how often the product reads each element.
-bool must_stage(std::int64_t uses, Precision precision) { return precision == Precision::bf16 || uses >= 32; }
+bool must_stage(std::int64_t uses, Precision precision) {
+  return precision == Precision::bf16 || uses >= 32;
+}
 
 Block stage(Stage& to, Block from, std::int64_t rows, std::int64_t columns, Precision precision) {
   const std::int64_t stride = (columns + kPad - 1) / kPad * kPad + kPad;
@@ -105,7 +107,9 @@ void multiply_tile(const Matmul& call, Range rows, Range columns) {
   }
 }
 
-std::int64_t parts(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
+std::int64_t parts(std::int64_t count, std::int64_t size) {
+  return (count + size - 1) / size;
+}
 
 struct TileGrid {
   std::int64_t row_parts, column_parts;
@@ -152,20 +156,49 @@ void matmul(ThreadPool& pool, const Matmul& call) {
 
 void linear_forward(ThreadPool& pool, float* y, const float* x, const float* w, const float* bias, LinearShape shape,
                     Precision precision) {
-  fast::matmul(pool, {.m = shape.rows, .n = shape.out, .k = shape.in, .a = x, .lda = shape.in, .b = w, .ldb = shape.in,
-                .transpose_b = true, .c = y, .ldc = shape.out, .bias = bias, .precision = precision});
+  fast::matmul(pool, {.m = shape.rows,
+                      .n = shape.out,
+                      .k = shape.in,
+                      .a = x,
+                      .lda = shape.in,
+                      .b = w,
+                      .ldb = shape.in,
+                      .transpose_b = true,
+                      .c = y,
+                      .ldc = shape.out,
+                      .bias = bias,
+                      .precision = precision});
 }
 
 void linear_backward_input(ThreadPool& pool, float* dx, const float* dy, const float* w, LinearShape shape,
                            Precision precision, bool accumulate) {
-  fast::matmul(pool, {.m = shape.rows, .n = shape.in, .k = shape.out, .a = dy, .lda = shape.out, .b = w, .ldb = shape.in,
-                .c = dx, .ldc = shape.in, .beta = accumulate ? 1.0f : 0.0f, .precision = precision});
+  fast::matmul(pool, {.m = shape.rows,
+                      .n = shape.in,
+                      .k = shape.out,
+                      .a = dy,
+                      .lda = shape.out,
+                      .b = w,
+                      .ldb = shape.in,
+                      .c = dx,
+                      .ldc = shape.in,
+                      .beta = accumulate ? 1.0f : 0.0f,
+                      .precision = precision});
 }
 
 void linear_backward_weight(ThreadPool& pool, float* dw, float* dbias, const float* dy, const float* x,
                             LinearShape shape, Precision precision) {
-  fast::matmul(pool, {.m = shape.out, .n = shape.in, .k = shape.rows, .a = dy, .lda = shape.out, .transpose_a = true,
-                .b = x, .ldb = shape.in, .c = dw, .ldc = shape.in, .beta = 1.0f, .precision = precision});
+  fast::matmul(pool, {.m = shape.out,
+                      .n = shape.in,
+                      .k = shape.rows,
+                      .a = dy,
+                      .lda = shape.out,
+                      .transpose_a = true,
+                      .b = x,
+                      .ldb = shape.in,
+                      .c = dw,
+                      .ldc = shape.in,
+                      .beta = 1.0f,
+                      .precision = precision});
   if (dbias == nullptr) return;
   const std::int64_t columns = shape.rows == 0 ? shape.out : std::max<std::int64_t>(1, kGrainElements / shape.rows);
   split(pool, shape.out, columns, 32, [&](std::int64_t begin, std::int64_t end) {

@@ -16,7 +16,6 @@ std::string version();
 
 // C[m, n] = alpha op(A) op(B) + beta C, row-major, on the calling thread.
 void sgemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-           const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
-           std::int64_t ldc);
+           const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc);
 
 }  // namespace trireme::kernels::onednn

@@ -12,7 +12,9 @@
 namespace trireme::kernels::fast {
 namespace {
 
-std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+std::size_t size(std::int64_t count) {
+  return static_cast<std::size_t>(count);
+}
 
 // Columns of a matrix, in whole groups of four vectors: each thread sums its own columns
 // over all rows, in row order.
@@ -21,8 +23,12 @@ void split_columns(ThreadPool& pool, std::int64_t rows, std::int64_t columns, co
   split(pool, columns, rows <= 0 ? columns : std::max<std::int64_t>(1, kGrainElements / rows), 32, body);
 }
 
-const float* offset(const float* pointer, std::int64_t by) { return pointer == nullptr ? nullptr : pointer + by; }
-float* offset(float* pointer, std::int64_t by) { return pointer == nullptr ? nullptr : pointer + by; }
+const float* offset(const float* pointer, std::int64_t by) {
+  return pointer == nullptr ? nullptr : pointer + by;
+}
+float* offset(float* pointer, std::int64_t by) {
+  return pointer == nullptr ? nullptr : pointer + by;
+}
 
 std::int64_t position_of(const EmbeddingShape& shape, std::int64_t row) {
   return shape.position + row % shape.tokens_per_sequence;
@@ -115,9 +121,8 @@ void layer_norm_backward_weight(ThreadPool& pool, float* dgamma, float* dbeta, c
 
 void gelu_forward(ThreadPool& pool, float* y, const float* x, std::int64_t count, Gelu kind) {
   const auto function = kind == Gelu::tanh ? simd().gelu_tanh : simd().gelu_exact;
-  split_elements(pool, count, [&](std::int64_t begin, std::int64_t end) {
-    function(y + begin, x + begin, size(end - begin));
-  });
+  split_elements(pool, count,
+                 [&](std::int64_t begin, std::int64_t end) { function(y + begin, x + begin, size(end - begin)); });
 }
 
 void gelu_backward(ThreadPool& pool, float* dx, const float* dy, const float* x, std::int64_t count, Gelu kind) {
@@ -134,8 +139,8 @@ void residual_add(ThreadPool& pool, float* out, const float* a, const float* b, 
 }
 
 // One task per head and tile of queries.
-void attention_forward(ThreadPool& pool, float* out, float* log_sum_exp, const float* q, const float* k,
-                       const float* v, AttentionShape shape) {
+void attention_forward(ThreadPool& pool, float* out, float* log_sum_exp, const float* q, const float* k, const float* v,
+                       AttentionShape shape) {
   if (shape.batch * shape.heads * shape.tokens == 0) return;
   check(shape);
   const std::int64_t tile = simd().attention_tile(shape.head_dim);

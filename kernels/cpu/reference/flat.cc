@@ -12,7 +12,9 @@
 namespace trireme::kernels::reference {
 namespace {
 
-bool rounded(Precision precision) { return precision == Precision::bf16; }
+bool rounded(Precision precision) {
+  return precision == Precision::bf16;
+}
 
 // One row at a time, in the first row of the scratch.
 HeadLoss run_head(const HeadCrossEntropy& call, bool gradients) {
@@ -42,8 +44,12 @@ HeadLoss run_head(const HeadCrossEntropy& call, bool gradients) {
 
 }  // namespace
 
-HeadLoss head_cross_entropy(ThreadPool&, const HeadCrossEntropy& call) { return run_head(call, true); }
-HeadLoss head_loss(ThreadPool&, const HeadCrossEntropy& call) { return run_head(call, false); }
+HeadLoss head_cross_entropy(ThreadPool&, const HeadCrossEntropy& call) {
+  return run_head(call, true);
+}
+HeadLoss head_loss(ThreadPool&, const HeadCrossEntropy& call) {
+  return run_head(call, false);
+}
 
 void head_logits(ThreadPool&, float* logits, const float* h, const float* w, HeadShape shape, Precision precision) {
   linear<float>(logits, h, w, nullptr, {shape.rows, shape.dim, shape.vocabulary}, rounded(precision));

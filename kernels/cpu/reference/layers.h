@@ -114,9 +114,7 @@ void layer_norm_input(T* dx, const T* add, const T* dy, const T* x, const T* gam
     const auto m = static_cast<double>(mean[r]);
     const auto s = static_cast<double>(rstd[r]);
     const auto normal = [&](std::int64_t d) { return (static_cast<double>(x[r * dim + d]) - m) * s; };
-    const auto g = [&](std::int64_t d) {
-      return static_cast<double>(dy[r * dim + d]) * static_cast<double>(gamma[d]);
-    };
+    const auto g = [&](std::int64_t d) { return static_cast<double>(dy[r * dim + d]) * static_cast<double>(gamma[d]); };
     double mean_g = 0, mean_gn = 0;
     for (std::int64_t d = 0; d < dim; ++d) {
       mean_g += g(d) / static_cast<double>(dim);
@@ -137,8 +135,8 @@ void layer_norm_weight(T* dgamma, T* dbeta, const T* dy, const T* x, const T* me
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto g = static_cast<double>(dy[r * dim + d]);
       beta_sum += g;
-      gamma_sum += g * (static_cast<double>(x[r * dim + d]) - static_cast<double>(mean[r])) *
-                   static_cast<double>(rstd[r]);
+      gamma_sum +=
+          g * (static_cast<double>(x[r * dim + d]) - static_cast<double>(mean[r])) * static_cast<double>(rstd[r]);
     }
     dgamma[d] += static_cast<T>(gamma_sum);
     dbeta[d] += static_cast<T>(beta_sum);

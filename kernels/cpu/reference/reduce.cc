@@ -41,19 +41,32 @@ struct BooleanElement {
   static void store(void* at, bool value) { PlainElement<std::uint8_t>::store(at, value ? 1 : 0); }
 };
 
-template <> struct Element<DataType::f64> : PlainElement<double> {};
-template <> struct Element<DataType::f32> : PlainElement<float> {};
-template <> struct Element<DataType::f16> : CodedElement<std::uint16_t, f16_to_f32, f32_to_f16> {};
-template <> struct Element<DataType::bf16> : CodedElement<std::uint16_t, bf16_to_f32, f32_to_bf16> {};
-template <> struct Element<DataType::f8_e4m3> : CodedElement<std::uint8_t, f8_e4m3_to_f32, f32_to_f8_e4m3> {};
-template <> struct Element<DataType::f8_e5m2> : CodedElement<std::uint8_t, f8_e5m2_to_f32, f32_to_f8_e5m2> {};
-template <> struct Element<DataType::i8> : PlainElement<std::int8_t> {};
-template <> struct Element<DataType::u8> : PlainElement<std::uint8_t> {};
-template <> struct Element<DataType::i32> : PlainElement<std::int32_t> {};
-template <> struct Element<DataType::u32> : PlainElement<std::uint32_t> {};
-template <> struct Element<DataType::i64> : PlainElement<std::int64_t> {};
-template <> struct Element<DataType::u64> : PlainElement<std::uint64_t> {};
-template <> struct Element<DataType::boolean> : BooleanElement {};
+template <>
+struct Element<DataType::f64> : PlainElement<double> {};
+template <>
+struct Element<DataType::f32> : PlainElement<float> {};
+template <>
+struct Element<DataType::f16> : CodedElement<std::uint16_t, f16_to_f32, f32_to_f16> {};
+template <>
+struct Element<DataType::bf16> : CodedElement<std::uint16_t, bf16_to_f32, f32_to_bf16> {};
+template <>
+struct Element<DataType::f8_e4m3> : CodedElement<std::uint8_t, f8_e4m3_to_f32, f32_to_f8_e4m3> {};
+template <>
+struct Element<DataType::f8_e5m2> : CodedElement<std::uint8_t, f8_e5m2_to_f32, f32_to_f8_e5m2> {};
+template <>
+struct Element<DataType::i8> : PlainElement<std::int8_t> {};
+template <>
+struct Element<DataType::u8> : PlainElement<std::uint8_t> {};
+template <>
+struct Element<DataType::i32> : PlainElement<std::int32_t> {};
+template <>
+struct Element<DataType::u32> : PlainElement<std::uint32_t> {};
+template <>
+struct Element<DataType::i64> : PlainElement<std::int64_t> {};
+template <>
+struct Element<DataType::u64> : PlainElement<std::uint64_t> {};
+template <>
+struct Element<DataType::boolean> : BooleanElement {};
 
 template <class T>
 T extreme(T a, T b, bool smallest) {
@@ -168,6 +181,8 @@ constexpr ReduceTable kTable = {{
 
 }  // namespace
 
-const ReduceTable& reduce_table() { return kTable; }
+const ReduceTable& reduce_table() {
+  return kTable;
+}
 
 }  // namespace trireme::kernels::reference

@@ -8,7 +8,9 @@
 namespace trireme::kernels::reference {
 namespace {
 
-bool rounded(Precision precision) { return precision == Precision::bf16; }
+bool rounded(Precision precision) {
+  return precision == Precision::bf16;
+}
 
 void check_tokens(const std::int32_t* tokens, const EmbeddingShape& shape) {
   for (std::int64_t r = 0; r < shape.rows; ++r) {

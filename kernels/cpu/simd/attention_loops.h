@@ -24,10 +24,14 @@ namespace {
 constexpr std::size_t kTileMax = 64;
 constexpr std::size_t kTileElements = kTileMax * 128;  // Of a buffer of rows of head_dim.
 
-std::size_t padded(std::size_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+std::size_t padded(std::size_t count) {
+  return (count + kLanes - 1) / kLanes * kLanes;
+}
 
 // 64 rows up to head dimension 128, 32 rows up to 256.
-std::int64_t tile_rows(std::int64_t head_dim) { return head_dim <= 128 ? 64 : 32; }
+std::int64_t tile_rows(std::int64_t head_dim) {
+  return head_dim <= 128 ? 64 : 32;
+}
 
 struct TileBuffer {
   alignas(64) float at[kTileElements];
@@ -109,7 +113,9 @@ void scale_row(float* row, float factor, std::size_t width) {
   for (std::size_t i = 0; i < width; i += kLanes) store(row + i, load(row + i) * factor);
 }
 
-inline std::size_t smaller(std::size_t a, std::size_t b) { return a < b ? a : b; }
+inline std::size_t smaller(std::size_t a, std::size_t b) {
+  return a < b ? a : b;
+}
 
 // One tile of queries [begin, begin + rows).
 void attention_rows(float* out, float* log_sum_exp, const AttentionHead& head, std::size_t begin, std::size_t rows) {
@@ -196,8 +202,8 @@ struct KeyTile {
 };
 
 // The part of backward between one tile of keys and the queries [begin, begin + rows).
-void attention_backward_tile(const AttentionHead& head, const AttentionGradients& g, KeyTile& tile,
-                             std::size_t begin, std::size_t rows) {
+void attention_backward_tile(const AttentionHead& head, const AttentionGradients& g, KeyTile& tile, std::size_t begin,
+                             std::size_t rows) {
   const auto width = static_cast<std::size_t>(head.head_dim);
   const std::size_t padded_width = padded(width);
   const std::size_t padded_columns = padded(tile.columns);
@@ -210,8 +216,8 @@ void attention_backward_tile(const AttentionHead& head, const AttentionGradients
   pack(douts, g.dout + out_at, head.out_stride, rows, width);
   tile_product(p.at, kTileMax, {queries.at, padded_width, 1}, tile.keys_transposed.at, length, rows, padded_columns,
                width, false);
-  tile_product(dp.at, kTileMax, {douts.at, padded_width, 1}, tile.values_transposed.at, length, rows,
-               padded_columns, width, false);
+  tile_product(dp.at, kTileMax, {douts.at, padded_width, 1}, tile.values_transposed.at, length, rows, padded_columns,
+               width, false);
   for (std::size_t r = 0; r < rows; ++r) {
     const std::size_t valid = smaller(tile.columns, begin + r + 1 - tile.begin);
     float* row = p.at + r * kTileMax;

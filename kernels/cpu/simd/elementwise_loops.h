@@ -91,7 +91,9 @@ void exponential_loop(float* out, const float* x, std::size_t count) {
 constexpr float kTwoRootTwoOverPi = 1.5957691216057308f;
 constexpr float kGeluCubic = 0.044715f;
 
-inline Vec logistic(Vec x) { return 1.0f / (1.0f + exponential(-x)); }
+inline Vec logistic(Vec x) {
+  return 1.0f / (1.0f + exponential(-x));
+}
 
 void gelu_tanh_loop(float* y, const float* x, std::size_t count) {
   for_vectors(count, [&](std::size_t i, std::size_t lanes) {

@@ -36,8 +36,8 @@ void layer_norm_row(float* y, float* mean_out, float* rstd_out, const float* x, 
 void layer_norm_loop(float* y, float* mean, float* rstd, const float* x, const float* gamma, const float* beta,
                      std::size_t rows, std::size_t dim, float epsilon) {
   for (std::size_t r = 0; r < rows; ++r) {
-    layer_norm_row(y + r * dim, mean == nullptr ? nullptr : mean + r, rstd == nullptr ? nullptr : rstd + r,
-                   x + r * dim, gamma, beta, dim, epsilon);
+    layer_norm_row(y + r * dim, mean == nullptr ? nullptr : mean + r, rstd == nullptr ? nullptr : rstd + r, x + r * dim,
+                   gamma, beta, dim, epsilon);
   }
 }
 
@@ -155,8 +155,12 @@ LogSumExp log_sum_exp_row(const float* x, float* out, std::size_t count) {
   return {maximum, sum_lanes(low + high)};
 }
 
-LogSumExp log_sum_exp_loop(const float* x, std::size_t count) { return log_sum_exp_row<false>(x, nullptr, count); }
-LogSumExp exponentiate_loop(float* x, std::size_t count) { return log_sum_exp_row<true>(x, x, count); }
+LogSumExp log_sum_exp_loop(const float* x, std::size_t count) {
+  return log_sum_exp_row<false>(x, nullptr, count);
+}
+LogSumExp exponentiate_loop(float* x, std::size_t count) {
+  return log_sum_exp_row<true>(x, x, count);
+}
 
 }  // namespace
 }  // namespace trireme::kernels

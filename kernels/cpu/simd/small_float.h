@@ -12,8 +12,12 @@
 namespace trireme::kernels {
 namespace {
 
-inline std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
-inline float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline std::uint32_t bits_of(float value) {
+  return __builtin_bit_cast(std::uint32_t, value);
+}
+inline float float_of(std::uint32_t bits) {
+  return __builtin_bit_cast(float, bits);
+}
 
 // An IEEE-like format of 1 + kExponent + kMantissa bits stored in Code.
 template <class CodeType, int kExponent, int kMantissa, bool kInfinity>

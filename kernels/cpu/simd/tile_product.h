@@ -18,8 +18,8 @@ struct TileOperand {
 };
 
 template <std::size_t kRows, std::size_t kVectors>
-inline void tile_block(float* c, std::size_t ldc, const float* a, TileOperand strides, const float* b,
-                       std::size_t ldb, std::size_t k, bool accumulate) {
+inline void tile_block(float* c, std::size_t ldc, const float* a, TileOperand strides, const float* b, std::size_t ldb,
+                       std::size_t k, bool accumulate) {
   Vec sum[kRows][kVectors];
   for (std::size_t i = 0; i < kRows; ++i) {
     for (std::size_t j = 0; j < kVectors; ++j) sum[i][j] = accumulate ? load(c + i * ldc + j * kLanes) : Vec{};

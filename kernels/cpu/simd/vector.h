@@ -22,17 +22,27 @@ inline Vec load(const float* from) {
   __builtin_memcpy(&value, from, sizeof value);
   return value;
 }
-inline void store(float* to, Vec value) { __builtin_memcpy(to, &value, sizeof value); }
+inline void store(float* to, Vec value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
 inline Vec load_first(const float* from, std::size_t count) {
   Vec value = {};
   __builtin_memcpy(&value, from, count * sizeof(float));
   return value;
 }
-inline void store_first(float* to, Vec value, std::size_t count) { __builtin_memcpy(to, &value, count * sizeof(float)); }
+inline void store_first(float* to, Vec value, std::size_t count) {
+  __builtin_memcpy(to, &value, count * sizeof(float));
+}
 
-inline Vec splat(float value) { return Vec{value, value, value, value, value, value, value, value}; }
-inline IVec bits(Vec value) { return (IVec)value; }
-inline Vec from_bits(IVec value) { return (Vec)value; }
+inline Vec splat(float value) {
+  return Vec{value, value, value, value, value, value, value, value};
+}
+inline IVec bits(Vec value) {
+  return (IVec)value;
+}
+inline Vec from_bits(IVec value) {
+  return (Vec)value;
+}
 
 // a * b + c, rounded once where the hardware can.
 inline Vec mul_add(Vec a, Vec b, Vec c) {
@@ -50,8 +60,12 @@ inline Vec first_lanes(Vec value, Vec other, std::size_t count) {
   return kLane < (IVec{n, n, n, n, n, n, n, n}) ? value : other;
 }
 
-inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
-inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
+inline Vec max(Vec a, Vec b) {
+  return a > b ? a : b;
+}
+inline Vec min(Vec a, Vec b) {
+  return a < b ? a : b;
+}
 
 // Pairwise, so the order is one for every instruction set.
 inline float sum_lanes(Vec v) {
@@ -62,9 +76,15 @@ inline float max_lanes(Vec v) {
   for (std::size_t i = 1; i < kLanes; ++i) result = v[i] > result ? v[i] : result;
   return result;
 }
-inline DVec low_half(Vec v) { return __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1, 2, 3), DVec); }
-inline DVec high_half(Vec v) { return __builtin_convertvector(__builtin_shufflevector(v, v, 4, 5, 6, 7), DVec); }
-inline double sum_lanes(DVec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+inline DVec low_half(Vec v) {
+  return __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1, 2, 3), DVec);
+}
+inline DVec high_half(Vec v) {
+  return __builtin_convertvector(__builtin_shufflevector(v, v, 4, 5, 6, 7), DVec);
+}
+inline double sum_lanes(DVec v) {
+  return (v[0] + v[2]) + (v[1] + v[3]);
+}
 
 // Calls body(offset, lanes) for offset = 0, 8, ...: lanes is 8, and less for the last.
 // `body` is a functor whose full-vector case the compiler specialises.

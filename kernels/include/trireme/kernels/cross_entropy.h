@@ -22,8 +22,8 @@ struct HeadShape {
 std::size_t head_scratch_bytes(HeadShape shape);
 
 struct HeadLoss {
-  double loss_sum = 0;       // Sum of -log p(target), in nats, over the rows counted. Not scaled.
-  std::int64_t rows = 0;     // Rows counted: those whose target is not ignored.
+  double loss_sum = 0;    // Sum of -log p(target), in nats, over the rows counted. Not scaled.
+  std::int64_t rows = 0;  // Rows counted: those whose target is not ignored.
 };
 
 struct HeadCrossEntropy {
@@ -32,7 +32,7 @@ struct HeadCrossEntropy {
   const float* w = nullptr;               // [vocabulary, dim]
   const std::int32_t* targets = nullptr;  // [rows], each in [0, vocabulary) or ignore_index
   std::int32_t ignore_index = -1;
-  float scale = 1.0f;  // The loss whose gradient is taken is scale * loss_sum; 1 / token count as a rule.
+  float scale = 1.0f;   // The loss whose gradient is taken is scale * loss_sum; 1 / token count as a rule.
   float* dh = nullptr;  // [rows, dim], written.
   float* dw = nullptr;  // [vocabulary, dim], added to; null skips it.
   Precision precision = Precision::f32;

@@ -61,8 +61,8 @@ void residual_add(ThreadPool& pool, float* out, const float* a, const float* b, 
 // so a fused projection's [rows, 3 * dim] output is read in place: q = qkv, k = qkv + dim,
 // v = qkv + 2 * dim, qkv_stride = 3 * dim.
 struct AttentionShape {
-  std::int64_t batch = 0;     // Sequences.
-  std::int64_t tokens = 0;    // Of each sequence.
+  std::int64_t batch = 0;   // Sequences.
+  std::int64_t tokens = 0;  // Of each sequence.
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;  // At most kHeadDimMax.
   std::int64_t qkv_stride = 0;
@@ -72,8 +72,8 @@ inline constexpr std::int64_t kHeadDimMax = 256;
 // Saves the log-sum-exp of every row of scores, log_sum_exp[batch, heads, tokens] (null in
 // evaluation). The scores are never stored: tiles with an online softmax, as in Dao et al.,
 // "FlashAttention", 2022. A task uses up to about 400 KiB of its thread's stack.
-void attention_forward(ThreadPool& pool, float* out, float* log_sum_exp, const float* q, const float* k,
-                       const float* v, AttentionShape shape);
+void attention_forward(ThreadPool& pool, float* out, float* log_sum_exp, const float* q, const float* k, const float* v,
+                       AttentionShape shape);
 // Writes dq, dk, dv, laid out like q, k, v (qkv_stride). Recomputes the scores tile by
 // tile from log_sum_exp; `out` is what forward wrote.
 void attention_backward_input(ThreadPool& pool, float* dq, float* dk, float* dv, const float* dout, const float* out,
