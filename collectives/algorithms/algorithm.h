@@ -3,7 +3,7 @@
 //
 // An algorithm is one file and one row of algorithms(). Programs of all ranks together
 // pass plan::check_plan, in place and out of place; cost() is the closed form of what
-// plan::simulate says (tests hold both).
+// plan::simulate says (tests hold both). docs/algorithms.md compares them.
 // Pure functions. REQUIRES for program and cost: supports(request) and ranks >= 2.
 #pragma once
 
