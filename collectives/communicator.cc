@@ -29,7 +29,8 @@ struct Communicator::Impl {
 
 namespace {
 
-Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op = ReduceOp::sum, int root = 0, int tag = 0) {
+Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op = ReduceOp::sum, int root = 0,
+               int tag = 0) {
   Call call;
   call.kind = kind;
   call.type = type;
@@ -40,7 +41,9 @@ Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op = Re
   return call;
 }
 
-Call barrier_call() { return make_call(CallKind::barrier, 0, DataType::u8); }
+Call barrier_call() {
+  return make_call(CallKind::barrier, 0, DataType::u8);
+}
 
 }  // namespace
 
@@ -133,9 +136,15 @@ Result<std::shared_ptr<Communicator>> Communicator::create(std::shared_ptr<World
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
-int Communicator::rank() const { return impl_->core->rank(); }
-int Communicator::size() const { return impl_->core->size(); }
-World& Communicator::world() const { return impl_->core->engine()->world(); }
+int Communicator::rank() const {
+  return impl_->core->rank();
+}
+int Communicator::size() const {
+  return impl_->core->size();
+}
+World& Communicator::world() const {
+  return impl_->core->engine()->world();
+}
 
 int Communicator::world_rank(int rank) const {
   TRIREME_CHECK(rank >= 0 && rank < size(), "world_rank: no such rank in this communicator");
@@ -157,7 +166,8 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   for (int& rank : ranks) rank = core.members()[static_cast<std::size_t>(rank)];
   // Equal in all members: the parent, how many calls it has seen, the color. Alone, a
   // communicator has no peers to agree with.
-  const std::uint64_t context = hash64(fmt::format("{}/{}/{}", core.context(), core.calls(), color)) & ~std::uint64_t{1};
+  const std::uint64_t context =
+      hash64(fmt::format("{}/{}/{}", core.context(), core.calls(), color)) & ~std::uint64_t{1};
   auto impl = std::make_unique<Impl>();
   impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks));
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
@@ -183,7 +193,9 @@ Status Communicator::reduce_scatter(const void* input, void* output, std::size_t
   return impl_->call(make_call(CallKind::reduce_scatter, count, type, op), input, output);
 }
 
-Status Communicator::barrier() { return impl_->call(barrier_call(), nullptr, nullptr); }
+Status Communicator::barrier() {
+  return impl_->call(barrier_call(), nullptr, nullptr);
+}
 
 Status Communicator::send(const void* data, std::size_t count, DataType type, int destination, int tag) {
   return impl_->call(make_call(CallKind::send, count, type, ReduceOp::sum, destination, tag), data, nullptr);
@@ -215,7 +227,9 @@ Work Communicator::reduce_scatter_async(const void* input, void* output, std::si
   return impl_->call_async(make_call(CallKind::reduce_scatter, count, type, op), input, output);
 }
 
-Work Communicator::barrier_async() { return impl_->call_async(barrier_call(), nullptr, nullptr); }
+Work Communicator::barrier_async() {
+  return impl_->call_async(barrier_call(), nullptr, nullptr);
+}
 
 Work Communicator::send_async(const void* data, std::size_t count, DataType type, int destination, int tag) {
   return impl_->call_async(make_call(CallKind::send, count, type, ReduceOp::sum, destination, tag), data, nullptr);
@@ -225,17 +239,24 @@ Work Communicator::receive_async(void* data, std::size_t count, DataType type, i
   return impl_->call_async(make_call(CallKind::receive, count, type, ReduceOp::sum, source, tag), nullptr, data);
 }
 
-void Communicator::poll() { impl_->core->poll(); }
-Status Communicator::status() const { return impl_->core->status(); }
-void Communicator::abort(const std::string& reason) { impl_->core->abort(reason); }
+void Communicator::poll() {
+  impl_->core->poll();
+}
+Status Communicator::status() const {
+  return impl_->core->status();
+}
+void Communicator::abort(const std::string& reason) {
+  impl_->core->abort(reason);
+}
 
 std::string Communicator::explain() const {
   const Core& core = *impl_->core;
-  std::string text = fmt::format("communicator of {} ranks, context {:016x}, deadline {} ms\n", core.size(), core.context(),
-                                 core.engine()->timeout_ms());
+  std::string text = fmt::format("communicator of {} ranks, context {:016x}, deadline {} ms\n", core.size(),
+                                 core.context(), core.engine()->timeout_ms());
   for (int rank = 0; rank < core.size(); ++rank) {
     if (rank == core.rank()) continue;
-    text += fmt::format("to rank {}: {}\n", rank, core.engine()->fabric()->explain(core.members()[static_cast<std::size_t>(rank)]));
+    text += fmt::format("to rank {}: {}\n", rank,
+                        core.engine()->fabric()->explain(core.members()[static_cast<std::size_t>(rank)]));
   }
   if (core.size() == 1) return text + "alone: calls are copies\n";
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{64} << 10, std::size_t{64} << 20}) {

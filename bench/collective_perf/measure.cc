@@ -11,15 +11,20 @@ namespace {
 
 using plan::Collective;
 
-bool is_rooted(Collective collective) { return collective == Collective::broadcast || collective == Collective::reduce; }
+bool is_rooted(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce;
+}
 
 double bus_factor(Collective collective, int ranks) {
   const double n = ranks;
   switch (collective) {
-    case Collective::all_reduce: return 2 * (n - 1) / n;
+    case Collective::all_reduce:
+      return 2 * (n - 1) / n;
     case Collective::all_gather:
-    case Collective::reduce_scatter: return (n - 1) / n;
-    default: return 1;
+    case Collective::reduce_scatter:
+      return (n - 1) / n;
+    default:
+      return 1;
   }
 }
 
@@ -28,8 +33,15 @@ class Measurement {
  public:
   Measurement(Communicator& communicator, Collective collective, const PerfOptions& options, DataType type, ReduceOp op,
               int root, std::uint64_t bytes, std::vector<std::byte>& input, std::vector<std::byte>& output)
-      : c_(communicator), collective_(collective), options_(options), type_(type), op_(op), root_(root),
-        pattern_(type, op, communicator.size()), input_(input.data()), output_(output.data()) {
+      : c_(communicator),
+        collective_(collective),
+        options_(options),
+        type_(type),
+        op_(op),
+        root_(root),
+        pattern_(type, op, communicator.size()),
+        input_(input.data()),
+        output_(output.data()) {
     const auto ranks = static_cast<std::uint64_t>(c_.size());
     const bool by_rank = collective == Collective::all_gather || collective == Collective::reduce_scatter;
     count_ = bytes / size_of(type) / (by_rank ? ranks : 1);
@@ -68,24 +80,36 @@ class Measurement {
     std::byte* out = target(in_place);
     if (!options_.blocking) return call_async(in, out);
     switch (collective_) {
-      case Collective::all_reduce: return c_.all_reduce(in, out, count_, type_, op_);
-      case Collective::reduce: return c_.reduce(in, out, count_, type_, op_, root_);
-      case Collective::broadcast: return c_.broadcast(in, out, count_, type_, root_);
-      case Collective::all_gather: return c_.all_gather(in, out, count_, type_);
-      case Collective::reduce_scatter: return c_.reduce_scatter(in, out, count_, type_, op_);
-      case Collective::barrier: return c_.barrier();
+      case Collective::all_reduce:
+        return c_.all_reduce(in, out, count_, type_, op_);
+      case Collective::reduce:
+        return c_.reduce(in, out, count_, type_, op_, root_);
+      case Collective::broadcast:
+        return c_.broadcast(in, out, count_, type_, root_);
+      case Collective::all_gather:
+        return c_.all_gather(in, out, count_, type_);
+      case Collective::reduce_scatter:
+        return c_.reduce_scatter(in, out, count_, type_, op_);
+      case Collective::barrier:
+        return c_.barrier();
     }
     return {};
   }
 
   Work start(const std::byte* in, std::byte* out) {
     switch (collective_) {
-      case Collective::all_reduce: return c_.all_reduce_async(in, out, count_, type_, op_);
-      case Collective::reduce: return c_.reduce_async(in, out, count_, type_, op_, root_);
-      case Collective::broadcast: return c_.broadcast_async(in, out, count_, type_, root_);
-      case Collective::all_gather: return c_.all_gather_async(in, out, count_, type_);
-      case Collective::reduce_scatter: return c_.reduce_scatter_async(in, out, count_, type_, op_);
-      case Collective::barrier: return c_.barrier_async();
+      case Collective::all_reduce:
+        return c_.all_reduce_async(in, out, count_, type_, op_);
+      case Collective::reduce:
+        return c_.reduce_async(in, out, count_, type_, op_, root_);
+      case Collective::broadcast:
+        return c_.broadcast_async(in, out, count_, type_, root_);
+      case Collective::all_gather:
+        return c_.all_gather_async(in, out, count_, type_);
+      case Collective::reduce_scatter:
+        return c_.reduce_scatter_async(in, out, count_, type_, op_);
+      case Collective::barrier:
+        return c_.barrier_async();
     }
     return {};
   }
@@ -108,19 +132,24 @@ class Measurement {
   std::uint64_t wrong_here(bool in_place) const {
     const std::byte* out = target(in_place);
     switch (collective_) {
-      case Collective::all_reduce: return pattern_.wrong_reduced(out, 0, count_);
-      case Collective::reduce: return c_.rank() == root_ ? pattern_.wrong_reduced(out, 0, count_) : 0;
-      case Collective::broadcast: return pattern_.wrong_copied(out, root_, 0, count_);
+      case Collective::all_reduce:
+        return pattern_.wrong_reduced(out, 0, count_);
+      case Collective::reduce:
+        return c_.rank() == root_ ? pattern_.wrong_reduced(out, 0, count_) : 0;
+      case Collective::broadcast:
+        return pattern_.wrong_copied(out, root_, 0, count_);
       case Collective::reduce_scatter:
         return pattern_.wrong_reduced(out, static_cast<std::uint64_t>(c_.rank()) * count_, count_);
       case Collective::all_gather: {
         std::uint64_t wrong = 0;
         for (int rank = 0; rank < c_.size(); ++rank) {
-          wrong += pattern_.wrong_copied(out + static_cast<std::uint64_t>(rank) * count_ * size_of(type_), rank, 0, count_);
+          wrong +=
+              pattern_.wrong_copied(out + static_cast<std::uint64_t>(rank) * count_ * size_of(type_), rank, 0, count_);
         }
         return wrong;
       }
-      case Collective::barrier: return 0;
+      case Collective::barrier:
+        return 0;
     }
     return 0;
   }

@@ -1,8 +1,8 @@
 #include "bench/collective_perf/options.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <trireme/base/units.h>
+#include <CLI/CLI.hpp>
 
 namespace trireme::bench {
 namespace {
@@ -27,14 +27,19 @@ Result<std::uint64_t> bytes_flag(const char* flag, const std::string& text) {
 
 Status take_sizes(const Texts& texts, PerfOptions& options) {
   TRIREME_ASSIGN_OR_RETURN(options.min_bytes, bytes_flag("-b", texts.min_bytes));
-  TRIREME_ASSIGN_OR_RETURN(options.max_bytes, bytes_flag("-e", texts.max_bytes.empty() ? texts.min_bytes : texts.max_bytes));
+  TRIREME_ASSIGN_OR_RETURN(options.max_bytes,
+                           bytes_flag("-e", texts.max_bytes.empty() ? texts.min_bytes : texts.max_bytes));
   TRIREME_ASSIGN_OR_RETURN(options.step_bytes, bytes_flag("-i", texts.step_bytes));
   if (options.max_bytes < options.min_bytes) {
-    return invalid_argument(fmt::format("-e {} is below -b {}: give the larger size to -e", texts.max_bytes, texts.min_bytes));
+    return invalid_argument(
+        fmt::format("-e {} is below -b {}: give the larger size to -e", texts.max_bytes, texts.min_bytes));
   }
-  if (texts.factor < 1) return invalid_argument(fmt::format("-f {}: expected 1 (add -i bytes each step) or more", texts.factor));
-  if (texts.factor == 1 && options.step_bytes == 0) return invalid_argument("-i 0 never reaches -e: give a step, or a factor with -f");
-  if (texts.factor > 1 && options.min_bytes == 0) return invalid_argument("-b 0 with -f never grows: start at 1 byte or more, or use -i");
+  if (texts.factor < 1)
+    return invalid_argument(fmt::format("-f {}: expected 1 (add -i bytes each step) or more", texts.factor));
+  if (texts.factor == 1 && options.step_bytes == 0)
+    return invalid_argument("-i 0 never reaches -e: give a step, or a factor with -f");
+  if (texts.factor > 1 && options.min_bytes == 0)
+    return invalid_argument("-b 0 with -f never grows: start at 1 byte or more, or use -i");
   options.step_factor = static_cast<std::uint64_t>(texts.factor);
   return {};
 }
@@ -66,16 +71,18 @@ Status check_numbers(const Texts& texts, const PerfOptions& options) {
     int value;
     int least;
   };
-  for (const Number& number : {Number{"-n", options.iterations, 1}, Number{"-w", options.warmup, 0},
-                               Number{"-m", options.aggregated, 1}, Number{"-c", options.checks, 0},
-                               Number{"-t", options.threads, 1}, Number{"-g", options.devices_per_thread, 1},
-                               Number{"-r", texts.root, -1}}) {
+  for (const Number& number :
+       {Number{"-n", options.iterations, 1}, Number{"-w", options.warmup, 0}, Number{"-m", options.aggregated, 1},
+        Number{"-c", options.checks, 0}, Number{"-t", options.threads, 1}, Number{"-g", options.devices_per_thread, 1},
+        Number{"-r", texts.root, -1}}) {
     if (number.value < number.least) {
       return invalid_argument(fmt::format("{} {}: expected {} or more", number.flag, number.value, number.least));
     }
   }
-  if (texts.blocking != 0 && texts.blocking != 1) return invalid_argument(fmt::format("-z {}: expected 0 or 1", texts.blocking));
-  if (options.backend != "ours") return invalid_argument(fmt::format("--backend {}: this build has only 'ours'", options.backend));
+  if (texts.blocking != 0 && texts.blocking != 1)
+    return invalid_argument(fmt::format("-z {}: expected 0 or 1", texts.blocking));
+  if (options.backend != "ours")
+    return invalid_argument(fmt::format("--backend {}: this build has only 'ours'", options.backend));
   return {};
 }
 
@@ -104,7 +111,8 @@ void declare(CLI::App& app, Texts& texts, PerfOptions& options) {
 
 }  // namespace
 
-Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, const char* const* argv, std::string& help) {
+Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, const char* const* argv,
+                                       std::string& help) {
   const std::string program = std::string(plan::to_string(collective)) + "_perf";
   CLI::App app("Times and checks " + std::string(plan::to_string(collective)) + " between all ranks", program);
   app.footer(fmt::format(fmt::runtime(kExamples), program));
@@ -140,19 +148,32 @@ std::vector<std::uint64_t> sizes_of(const PerfOptions& options) {
 
 std::string nccl_name(DataType type) {
   switch (type) {
-    case DataType::f64: return "double";
-    case DataType::f32: return "float";
-    case DataType::f16: return "half";
-    case DataType::bf16: return "bfloat16";
-    case DataType::f8_e4m3: return "fp8e4m3";
-    case DataType::f8_e5m2: return "fp8e5m2";
-    case DataType::i8: return "int8";
-    case DataType::u8: return "uint8";
-    case DataType::i32: return "int32";
-    case DataType::u32: return "uint32";
-    case DataType::i64: return "int64";
-    case DataType::u64: return "uint64";
-    case DataType::boolean: return "bool";
+    case DataType::f64:
+      return "double";
+    case DataType::f32:
+      return "float";
+    case DataType::f16:
+      return "half";
+    case DataType::bf16:
+      return "bfloat16";
+    case DataType::f8_e4m3:
+      return "fp8e4m3";
+    case DataType::f8_e5m2:
+      return "fp8e5m2";
+    case DataType::i8:
+      return "int8";
+    case DataType::u8:
+      return "uint8";
+    case DataType::i32:
+      return "int32";
+    case DataType::u32:
+      return "uint32";
+    case DataType::i64:
+      return "int64";
+    case DataType::u64:
+      return "uint64";
+    case DataType::boolean:
+      return "bool";
   }
   return "unknown";
 }

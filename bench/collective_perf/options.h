@@ -19,14 +19,14 @@ struct PerfOptions {
   std::uint64_t step_factor = 1;
   int iterations = 20;
   int warmup = 5;
-  int aggregated = 1;                  // Operations in flight per iteration.
-  int checks = 1;                      // 0: results are not checked.
+  int aggregated = 1;  // Operations in flight per iteration.
+  int checks = 1;      // 0: results are not checked.
   bool blocking = true;
   std::vector<DataType> types = {DataType::f32};
   std::vector<ReduceOp> ops = {ReduceOp::sum};
-  std::vector<int> roots = {0};        // Filled once the number of ranks is known; {-1}: all.
-  int threads = 1;                     // Ranks of this process when it is alone.
-  int devices_per_thread = 1;          // Multiplies threads, as in nccl-tests.
+  std::vector<int> roots = {0};  // Filled once the number of ranks is known; {-1}: all.
+  int threads = 1;               // Ranks of this process when it is alone.
+  int devices_per_thread = 1;    // Multiplies threads, as in nccl-tests.
   std::string backend = "ours";
   std::string json_path;
   std::string algorithm;
@@ -37,7 +37,8 @@ struct PerfOptions {
 
 // Errors: invalid_argument saying what to do. `help` gets the text of -h when that was
 // asked for (and the options are then not to be used).
-Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, const char* const* argv, std::string& help);
+Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, const char* const* argv,
+                                       std::string& help);
 
 // Sizes in the order they are measured.
 std::vector<std::uint64_t> sizes_of(const PerfOptions& options);

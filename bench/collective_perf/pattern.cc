@@ -18,13 +18,20 @@ bool is_signed(DataType type) {
 // Integers from 0 to this are exact.
 std::int64_t exact_up_to(DataType type) {
   switch (type) {
-    case DataType::f8_e5m2: return 8;
-    case DataType::f8_e4m3: return 16;
-    case DataType::i8: return 127;
-    case DataType::u8: return 255;
-    case DataType::bf16: return 256;
-    case DataType::f16: return 2048;
-    default: return std::int64_t{1} << 24;
+    case DataType::f8_e5m2:
+      return 8;
+    case DataType::f8_e4m3:
+      return 16;
+    case DataType::i8:
+      return 127;
+    case DataType::u8:
+      return 255;
+    case DataType::bf16:
+      return 256;
+    case DataType::f16:
+      return 2048;
+    default:
+      return std::int64_t{1} << 24;
   }
 }
 
@@ -57,7 +64,9 @@ double Pattern::value(int rank, std::uint64_t index) const {
       if ((static_cast<std::int64_t>(index) + rank) % ranks_ < 3 && mixed % 2 == 0) return 2;
       return is_signed(type_) && mixed % 3 == 0 ? -1 : 1;
     case ReduceOp::average: {  // Deviations of +1 and -1 in pairs of ranks; the mean is whole.
-      const std::int64_t mean = 1 + (ranks_ < most / 2 ? static_cast<std::int64_t>(index) % std::clamp<std::int64_t>(most / ranks_ - 1, 1, 7) : 0);
+      const std::int64_t mean =
+          1 + (ranks_ < most / 2 ? static_cast<std::int64_t>(index) % std::clamp<std::int64_t>(most / ranks_ - 1, 1, 7)
+                                 : 0);
       const bool paired = rank / 2 * 2 + 1 < ranks_;
       return static_cast<double>(mean + (paired ? (rank % 2 == 0 ? 1 : -1) : 0));
     }
@@ -81,9 +90,15 @@ double Pattern::reduced(std::uint64_t index) const {
       case ReduceOp::average:
         result = type_ == DataType::boolean ? std::max(result, next) : result + next;
         break;
-      case ReduceOp::product: result *= next; break;
-      case ReduceOp::min: result = std::min(result, next); break;
-      case ReduceOp::max: result = std::max(result, next); break;
+      case ReduceOp::product:
+        result *= next;
+        break;
+      case ReduceOp::min:
+        result = std::min(result, next);
+        break;
+      case ReduceOp::max:
+        result = std::max(result, next);
+        break;
     }
   }
   return op_ == ReduceOp::average && type_ != DataType::boolean ? result / ranks_ : result;
@@ -93,19 +108,32 @@ void Pattern::append(Tile& tile, double value) const {
   const auto whole = static_cast<std::int64_t>(value);
   const auto real = static_cast<float>(value);
   switch (type_) {
-    case DataType::f64: return put(tile, value);
-    case DataType::f32: return put(tile, real);
-    case DataType::f16: return put(tile, f32_to_f16(real));
-    case DataType::bf16: return put(tile, f32_to_bf16(real));
-    case DataType::f8_e4m3: return put(tile, f32_to_f8_e4m3(real));
-    case DataType::f8_e5m2: return put(tile, f32_to_f8_e5m2(real));
-    case DataType::i8: return put(tile, static_cast<std::int8_t>(whole));
-    case DataType::u8: return put(tile, static_cast<std::uint8_t>(whole));
-    case DataType::i32: return put(tile, static_cast<std::int32_t>(whole));
-    case DataType::u32: return put(tile, static_cast<std::uint32_t>(whole));
-    case DataType::i64: return put(tile, whole);
-    case DataType::u64: return put(tile, static_cast<std::uint64_t>(whole));
-    case DataType::boolean: return put(tile, static_cast<std::uint8_t>(whole));
+    case DataType::f64:
+      return put(tile, value);
+    case DataType::f32:
+      return put(tile, real);
+    case DataType::f16:
+      return put(tile, f32_to_f16(real));
+    case DataType::bf16:
+      return put(tile, f32_to_bf16(real));
+    case DataType::f8_e4m3:
+      return put(tile, f32_to_f8_e4m3(real));
+    case DataType::f8_e5m2:
+      return put(tile, f32_to_f8_e5m2(real));
+    case DataType::i8:
+      return put(tile, static_cast<std::int8_t>(whole));
+    case DataType::u8:
+      return put(tile, static_cast<std::uint8_t>(whole));
+    case DataType::i32:
+      return put(tile, static_cast<std::int32_t>(whole));
+    case DataType::u32:
+      return put(tile, static_cast<std::uint32_t>(whole));
+    case DataType::i64:
+      return put(tile, whole);
+    case DataType::u64:
+      return put(tile, static_cast<std::uint64_t>(whole));
+    case DataType::boolean:
+      return put(tile, static_cast<std::uint8_t>(whole));
   }
 }
 

@@ -30,7 +30,8 @@ int run_rank(plan::Collective collective, const PerfOptions& options, std::share
   }
   Communicator& c = *communicator.value();
   if (options.roots.front() >= c.size()) {
-    complain(collective, invalid_argument(fmt::format("-r {}: there are only ranks 0 to {}", options.roots.front(), c.size() - 1)));
+    complain(collective,
+             invalid_argument(fmt::format("-r {}: there are only ranks 0 to {}", options.roots.front(), c.size() - 1)));
     return 2;
   }
   std::vector<Row> rows;
@@ -46,7 +47,8 @@ int run_rank(plan::Collective collective, const PerfOptions& options, std::share
     return 1;
   }
   std::int64_t wrong = 0;
-  for (const Row& row : rows) wrong += std::max<std::int64_t>(0, row.out_of_place.wrong) + std::max<std::int64_t>(0, row.in_place.wrong);
+  for (const Row& row : rows)
+    wrong += std::max<std::int64_t>(0, row.out_of_place.wrong) + std::max<std::int64_t>(0, row.in_place.wrong);
   if (c.rank() == 0) {
     print_summary(rows, options);
     if (!options.json_path.empty()) {
@@ -100,9 +102,10 @@ int perf_main(plan::Collective collective, int argc, char** argv) {
   }
   if (options->local_ranks() == 1) return run_rank(collective, *options, std::move(world).value());
   if (world.value()->size() > 1) {
-    complain(collective, invalid_argument(fmt::format(
-                             "-t and -g make ranks of a process that is alone, but {} ranks were started: leave them out",
-                             world.value()->size())));
+    complain(collective,
+             invalid_argument(fmt::format(
+                 "-t and -g make ranks of a process that is alone, but {} ranks were started: leave them out",
+                 world.value()->size())));
     return 2;
   }
   world.value().reset();

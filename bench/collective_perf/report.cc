@@ -10,7 +10,9 @@
 namespace trireme::bench {
 namespace {
 
-std::string wrong_text(const Timing& timing) { return timing.wrong < 0 ? "N/A" : std::to_string(timing.wrong); }
+std::string wrong_text(const Timing& timing) {
+  return timing.wrong < 0 ? "N/A" : std::to_string(timing.wrong);
+}
 
 // As many digits as fit nccl-tests' columns.
 std::string time_text(double time_us) {
@@ -29,25 +31,30 @@ void print_header(const PerfOptions& options, const std::vector<std::string>& ra
   const std::string step = options.step_factor > 1 ? fmt::format("{}(factor)", options.step_factor)
                                                    : fmt::format("{}(bytes)", options.step_bytes);
   std::string text = fmt::format(
-      "# nThread {} nGpus {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} validation: {} graph: 0\n#\n",
+      "# nThread {} nGpus {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} validation: {} "
+      "graph: 0\n#\n",
       options.threads, options.devices_per_thread, options.min_bytes, options.max_bytes, step, options.warmup,
       options.iterations, options.aggregated, options.checks);
   text += "# Using ranks\n";
   for (const std::string& rank : ranks) text += "#  " + rank + "\n";
   text += "#\n";
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place          \n", "", "", "", "", "");
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n", "size", "count",
-                      "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n", "(B)", "(elements)",
-                      "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
+  text += fmt::format(
+      "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place          \n", "", "",
+      "", "", "");
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n",
+                      "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
+                      "busbw", "#wrong");
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n",
+                      "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
   say(text);
 }
 
 void print_row(const Row& row) {
-  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, nccl_name(row.type), row.redop, row.root);
+  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, nccl_name(row.type),
+                                 row.redop, row.root);
   for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
-    text += fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", time_text(timing->time_us), timing->algbw_gb_s, timing->busbw_gb_s,
-                        wrong_text(*timing));
+    text += fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", time_text(timing->time_us), timing->algbw_gb_s,
+                        timing->busbw_gb_s, wrong_text(*timing));
   }
   say(text + "\n");
 }
@@ -64,9 +71,9 @@ std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& opti
     }
   }
   const double average = rows.empty() ? 0 : busbw / (2 * static_cast<double>(rows.size()));
-  std::string text = options.checks > 0
-                         ? fmt::format("# Out of bounds values : {} {}\n", rows_wrong, rows_wrong == 0 ? "OK" : "FAILED")
-                         : std::string("# Out of bounds values : not checked (-c 0)\n");
+  std::string text = options.checks > 0 ? fmt::format("# Out of bounds values : {} {}\n", rows_wrong,
+                                                      rows_wrong == 0 ? "OK" : "FAILED")
+                                        : std::string("# Out of bounds values : not checked (-c 0)\n");
   text += fmt::format("# Avg bus bandwidth    : {:.6g}\n#\n", average);
   say(text);
   return wrong;

@@ -92,7 +92,8 @@ Program reduce_at_root(const Request& request, int rank, const Tree& tree) {
 
 // The rounds that add the children's chunk, `first` being the chunk's function of the
 // iteration; in the first of them `earlier` (a send of the chunk before) goes along.
-void add_children(Builder& builder, const Request& request, const Tree& tree, Affine chunk, Affine slot, const Op* earlier) {
+void add_children(Builder& builder, const Request& request, const Tree& tree, Affine chunk, Affine slot,
+                  const Op* earlier) {
   for (std::size_t i = 0; i < tree.children.size(); ++i) {
     if (i > 0) builder.round();
     if (i == 0 && earlier != nullptr) builder.add(*earlier);

@@ -33,9 +33,15 @@ Builder& Builder::add(const Op& op) {
   return *this;
 }
 
-Reference input(Affine chunk) { return {Buffer::input, chunk}; }
-Reference output(Affine chunk) { return {Buffer::output, chunk}; }
-Reference scratch(Affine slot) { return {Buffer::scratch, slot}; }
+Reference input(Affine chunk) {
+  return {Buffer::input, chunk};
+}
+Reference output(Affine chunk) {
+  return {Buffer::output, chunk};
+}
+Reference scratch(Affine slot) {
+  return {Buffer::scratch, slot};
+}
 
 Op send(Reference source, Affine peer, Affine length) {
   Op op;

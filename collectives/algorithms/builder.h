@@ -28,7 +28,9 @@ class Builder {
 };
 
 // base + stride * i modulo n: chunks and peers around the ring of n.
-inline Affine around(std::int32_t base, std::int32_t stride, std::int32_t n) { return {base, stride, n}; }
+inline Affine around(std::int32_t base, std::int32_t stride, std::int32_t n) {
+  return {base, stride, n};
+}
 
 Reference input(Affine chunk);
 Reference output(Affine chunk);

@@ -16,8 +16,7 @@ constexpr int kMostRanks = 64;  // A round holds 2 (P - 1) operations.
 
 // Slots 0 .. n-1 hold the contributions in order of rank; `length` is their size.
 void reduce_slots(Builder& builder, int n, Affine length) {
-  builder.loop(n - 2).add(
-      reduce(scratch(fixed(0)), scratch(fixed(0)), scratch({1, 1, 0}), length));
+  builder.loop(n - 2).add(reduce(scratch(fixed(0)), scratch(fixed(0)), scratch({1, 1, 0}), length));
   builder.loop(1).add(reduce(output(fixed(0)), scratch(fixed(0)), scratch(fixed(n - 1)), length, true));
 }
 
@@ -88,6 +87,7 @@ double cost(const Request& request, const Network& network) {
 
 }  // namespace
 
-const Algorithm kDirect = {"direct", "all_reduce, reduce_scatter, all_gather; at most 64 ranks", supports, program, cost};
+const Algorithm kDirect = {"direct", "all_reduce, reduce_scatter, all_gather; at most 64 ranks", supports, program,
+                           cost};
 
 }  // namespace trireme::plan

@@ -24,7 +24,9 @@ Program program(const Request& request, int rank) {
   return builder.take();
 }
 
-bool supports(const Request& request) { return request.collective == Collective::barrier && request.count == 0; }
+bool supports(const Request& request) {
+  return request.collective == Collective::barrier && request.count == 0;
+}
 
 double cost(const Request& request, const Network& network) {
   return std::bit_width(static_cast<unsigned>(request.ranks - 1)) * network.alpha_s;

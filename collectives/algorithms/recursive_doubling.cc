@@ -17,9 +17,10 @@ namespace trireme::plan {
 namespace {
 
 struct Folding {
-  int core;    // Q
-  int pairs;   // P - Q: ranks 2i and 2i+1 fold, for i < pairs.
-  explicit Folding(int ranks) : core(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))), pairs(ranks - core) {}
+  int core;   // Q
+  int pairs;  // P - Q: ranks 2i and 2i+1 fold, for i < pairs.
+  explicit Folding(int ranks)
+      : core(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))), pairs(ranks - core) {}
   bool folded(int rank) const { return rank < 2 * pairs; }
   int core_rank(int rank) const { return folded(rank) ? rank / 2 : rank - pairs; }
   int rank_of(int core_rank) const { return core_rank < pairs ? 2 * core_rank + 1 : core_rank + pairs; }
@@ -73,7 +74,9 @@ Program program(const Request& request, int rank) {
   return builder.take();
 }
 
-bool supports(const Request& request) { return request.collective == Collective::all_reduce; }
+bool supports(const Request& request) {
+  return request.collective == Collective::all_reduce;
+}
 
 double cost(const Request& request, const Network& network) {
   const Folding folding(request.ranks);

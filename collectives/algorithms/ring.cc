@@ -103,6 +103,7 @@ double cost(const Request& request, const Network& network) {
 
 }  // namespace
 
-const Algorithm kRing = {"ring", "all_reduce, reduce_scatter, all_gather; any number of ranks", supports, program, cost};
+const Algorithm kRing = {"ring", "all_reduce, reduce_scatter, all_gather; any number of ranks", supports, program,
+                         cost};
 
 }  // namespace trireme::plan

@@ -21,11 +21,11 @@ namespace trireme {
 
 struct ContextActivity {
   std::uint64_t context = 0;
-  std::uint64_t entered = 0;       // Collectives entered so far (the last one's sequence).
-  bool inside = false;             // The last one is not done yet.
-  std::vector<Call> recent;        // The last collectives entered, oldest first.
-  std::vector<int> waits_for;      // Ranks whose move is awaited; empty while moving.
-  std::string waiting_call;        // The call that waits, for people.
+  std::uint64_t entered = 0;   // Collectives entered so far (the last one's sequence).
+  bool inside = false;         // The last one is not done yet.
+  std::vector<Call> recent;    // The last collectives entered, oldest first.
+  std::vector<int> waits_for;  // Ranks whose move is awaited; empty while moving.
+  std::string waiting_call;    // The call that waits, for people.
 };
 
 struct RankActivity {

@@ -26,7 +26,7 @@ enum class CallKind : std::uint8_t {
   all_gather,
   reduce_scatter,
   barrier,
-  split,           // Runs as an all_gather of (color, key).
+  split,  // Runs as an all_gather of (color, key).
   send,
   receive,
 };
@@ -36,11 +36,11 @@ struct Call {
   CallKind kind = CallKind::barrier;
   DataType type = DataType::f64;
   ReduceOp op = ReduceOp::sum;
-  std::uint8_t algorithm = 0;   // Row of plan::algorithms().
-  std::int32_t root = 0;        // For send and receive: the other rank.
-  std::int32_t tag = 0;         // Of send and receive.
+  std::uint8_t algorithm = 0;  // Row of plan::algorithms().
+  std::int32_t root = 0;       // For send and receive: the other rank.
+  std::int32_t tag = 0;        // Of send and receive.
   std::uint64_t count = 0;
-  std::uint64_t sequence = 0;   // 1 for a communicator's first collective.
+  std::uint64_t sequence = 0;  // 1 for a communicator's first collective.
   bool operator==(const Call&) const = default;
 };
 

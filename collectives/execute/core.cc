@@ -34,7 +34,9 @@ Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<in
   engine_->add(this, record_);
 }
 
-Core::~Core() { close(); }
+Core::~Core() {
+  close();
+}
 
 plan::Request Core::request_of(const Call& call) const {
   plan::Request request;
@@ -267,7 +269,8 @@ void Core::break_with(const Status& status) {
   record_->leave();
   record_->set_waiting({}, "");
   std::vector<OperationState*> ended(to_self_);
-  for (OperationState* operation = first_; operation != nullptr; operation = operation->next) ended.push_back(operation);
+  for (OperationState* operation = first_; operation != nullptr; operation = operation->next)
+    ended.push_back(operation);
   first_ = last_ = nullptr;
   queued_ = 0;
   to_self_.clear();
@@ -283,7 +286,8 @@ void Core::report(const Status& status, int culprit) {
   World& world = engine_->world();
   world.report_failure({status, culprit, context_});
   std::optional<Failure> known = world.failure(context_);
-  for (const Deadline patience = Deadline::after_ms(500); !known && !patience.expired(); known = world.failure(context_)) {
+  for (const Deadline patience = Deadline::after_ms(500); !known && !patience.expired();
+       known = world.failure(context_)) {
     system_clock().sleep_ns(1'000'000);
   }
   break_with(known ? known->status : status);
@@ -355,7 +359,9 @@ void Core::leave_to_progress_thread() {
   if (pending_.load() > 0) engine_->wake_progress();
 }
 
-bool Core::wants_driving() const { return pending_.load() > 0 && driving_.load() == 0; }
+bool Core::wants_driving() const {
+  return pending_.load() > 0 && driving_.load() == 0;
+}
 
 bool Core::drive() {
   const std::lock_guard lock(mutex_);

@@ -67,7 +67,8 @@ class Core final : public Drivable, private LinkTable {
   };
   struct PlanKeyHash {
     std::size_t operator()(const PlanKey& key) const {
-      return static_cast<std::size_t>((key.count * 0x9e3779b97f4a7c15u) ^ (key.kind_type_op_root * 0xc2b2ae3d27d4eb4fu));
+      return static_cast<std::size_t>((key.count * 0x9e3779b97f4a7c15u) ^
+                                      (key.kind_type_op_root * 0xc2b2ae3d27d4eb4fu));
     }
   };
 
@@ -86,7 +87,7 @@ class Core final : public Drivable, private LinkTable {
   void enqueue(OperationState& operation);
   void refuse_waiting_for_oneself(OperationState& operation);
   void post_locally(OperationState& operation);
-  const OperationState* head() const;        // The oldest operation, whose deadline counts.
+  const OperationState* head() const;  // The oldest operation, whose deadline counts.
   std::size_t count_pending() const;
 
   // Deadlines and inquiries; `lock` is released while other ranks are asked.
@@ -106,16 +107,16 @@ class Core final : public Drivable, private LinkTable {
   std::shared_ptr<ActivityRecord> record_;
 
   mutable std::mutex mutex_;
-  std::atomic<int> driving_{0};              // Callers inside wait().
-  std::atomic<std::size_t> pending_{0};      // Operations not done.
+  std::atomic<int> driving_{0};          // Callers inside wait().
+  std::atomic<std::size_t> pending_{0};  // Operations not done.
   std::uint64_t sequence_ = 0;
-  OperationState* first_ = nullptr;          // Collectives in order; the first may be running.
+  OperationState* first_ = nullptr;  // Collectives in order; the first may be running.
   OperationState* last_ = nullptr;
   std::size_t queued_ = 0;
   std::vector<std::unique_ptr<Link>> links_;
   std::vector<std::unique_ptr<PostOffice>> offices_;
-  std::vector<std::size_t> open_offices_;    // Peers that have one.
-  std::vector<OperationState*> to_self_;     // Messages to ourselves that wait for their other half.
+  std::vector<std::size_t> open_offices_;  // Peers that have one.
+  std::vector<OperationState*> to_self_;   // Messages to ourselves that wait for their other half.
   std::unordered_map<PlanKey, std::unique_ptr<CompiledPlan>, PlanKeyHash> plans_;
   Executor executor_;
   Status broken_;
@@ -123,12 +124,12 @@ class Core final : public Drivable, private LinkTable {
   bool closed_ = false;
 
   // Waiting.
-  std::uint64_t idle_since_ns_ = 0;          // 0: moving.
+  std::uint64_t idle_since_ns_ = 0;  // 0: moving.
   std::uint64_t next_inquiry_ns_ = 0;
   std::uint64_t inquiry_interval_ns_ = 0;
   bool waiting_published_ = false;
   std::uint64_t link_broken_since_ns_ = 0;
-  Status suspicion_;                         // A mismatch whose cause the other ranks know better.
+  Status suspicion_;  // A mismatch whose cause the other ranks know better.
   int suspect_ = -1;
 
   mutable std::mutex abort_mutex_;

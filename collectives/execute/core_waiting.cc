@@ -11,7 +11,7 @@ namespace trireme {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kPublishAfter = 50 * kMillisecond;   // Standing still: others may ask why.
+constexpr std::uint64_t kPublishAfter = 50 * kMillisecond;  // Standing still: others may ask why.
 constexpr std::uint64_t kInquireAfter = 250 * kMillisecond;
 constexpr std::uint64_t kLongestInterval = 5'000 * kMillisecond;
 constexpr std::uint64_t kAnswerWithinMs = 300;

@@ -47,10 +47,14 @@ std::vector<int> waits_of(const Question& question, const RankActivity& activity
 
 int badness(End::Kind kind) {
   switch (kind) {
-    case End::Kind::silent: return 3;
-    case End::Kind::absent: return 2;
-    case End::Kind::moving: return 1;
-    case End::Kind::circle: return 0;
+    case End::Kind::silent:
+      return 3;
+    case End::Kind::absent:
+      return 2;
+    case End::Kind::moving:
+      return 1;
+    case End::Kind::circle:
+      return 0;
   }
   return 0;
 }
@@ -98,7 +102,8 @@ End find_end(const Question& question, const Activities& activities) {
 std::string what_else(const Question& question, const RankActivity& activity) {
   const ContextActivity* context = activity.find(question.context);
   if (context == nullptr) return "it has no such communicator any more";
-  if (context->recent.empty()) return "it has made no collective call on this communicator yet and is busy in its own code";
+  if (context->recent.empty())
+    return "it has made no collective call on this communicator yet and is busy in its own code";
   return fmt::format("its last collective here was {} ({}), and it is busy in its own code",
                      describe(context->recent.back()), ordinal(context->entered));
 }
@@ -165,8 +170,9 @@ Verdict find_culprit(const Question& question, const Activities& activities) {
                                             heading(question), name)),
               end.rank};
     case End::Kind::absent:
-      return {deadline_exceeded(fmt::format("{}: {} has not entered it: {}. If it is only slow, raise TRIREME_TIMEOUT_MS",
-                                            heading(question), name, what_else(question, *activity_of(activities, end.rank)))),
+      return {deadline_exceeded(
+                  fmt::format("{}: {} has not entered it: {}. If it is only slow, raise TRIREME_TIMEOUT_MS",
+                              heading(question), name, what_else(question, *activity_of(activities, end.rank)))),
               end.rank};
     case End::Kind::moving:
       return {deadline_exceeded(fmt::format("{}: {} is in it but slow. If that is expected, raise TRIREME_TIMEOUT_MS",

@@ -20,18 +20,18 @@ namespace trireme {
 
 struct Question {
   std::uint64_t context = 0;
-  std::vector<int> members;         // World ranks of the communicator.
-  int self = 0;                     // World rank that asks.
-  std::string call;                 // What does not finish: "all_reduce(...)".
-  std::uint64_t sequence = 0;       // Of a collective; 0 for send and receive.
-  std::vector<int> waits_for;       // World ranks.
+  std::vector<int> members;    // World ranks of the communicator.
+  int self = 0;                // World rank that asks.
+  std::string call;            // What does not finish: "all_reduce(...)".
+  std::uint64_t sequence = 0;  // Of a collective; 0 for send and receive.
+  std::vector<int> waits_for;  // World ranks.
   std::int64_t timeout_ms = 0;
-  std::vector<std::string> names;   // Of every world rank: "rank 3 (node1, pid 4711)".
+  std::vector<std::string> names;  // Of every world rank: "rank 3 (node1, pid 4711)".
 };
 
 struct Verdict {
-  Status status;                    // ok: nothing is wrong (yet).
-  int culprit = -1;                 // World rank, -1 when none is to blame alone.
+  Status status;     // ok: nothing is wrong (yet).
+  int culprit = -1;  // World rank, -1 when none is to blame alone.
 };
 
 // Entry r of `activities`: what world rank r says, nullopt when it does not answer.

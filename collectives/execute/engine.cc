@@ -60,11 +60,14 @@ Result<std::shared_ptr<Engine>> Engine::create(std::shared_ptr<World> world, con
 
 Status Engine::configure(const CommunicatorOptions& options) {
   if (options.timeout_ms < 0) {
-    return invalid_argument(fmt::format("CommunicatorOptions::timeout_ms is {}: expected 0 (the default) or more", options.timeout_ms));
+    return invalid_argument(
+        fmt::format("CommunicatorOptions::timeout_ms is {}: expected 0 (the default) or more", options.timeout_ms));
   }
-  TRIREME_ASSIGN_OR_RETURN(timeout_ms_, environment_integer("TRIREME_TIMEOUT_MS", kDefaultTimeoutMs, 1, kLongestTimeoutMs));
+  TRIREME_ASSIGN_OR_RETURN(timeout_ms_,
+                           environment_integer("TRIREME_TIMEOUT_MS", kDefaultTimeoutMs, 1, kLongestTimeoutMs));
   if (options.timeout_ms > 0) timeout_ms_ = options.timeout_ms;
-  const std::string forced = options.algorithm.empty() ? environment("TRIREME_ALGORITHM").value_or("") : options.algorithm;
+  const std::string forced =
+      options.algorithm.empty() ? environment("TRIREME_ALGORITHM").value_or("") : options.algorithm;
   TRIREME_ASSIGN_OR_RETURN(forced_, parse_forced_algorithms(forced));
   for (int rank = 0; rank < world_->size(); ++rank) names_.push_back(world_->peer(rank).to_string());
   if (world_->size() == 1) {
@@ -112,11 +115,13 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
     const std::string& self = names_[static_cast<std::size_t>(world_->rank())];
     const std::string& other = names_[static_cast<std::size_t>(rank)];
     if (!reader.finished() || version != kWireVersion) {
-      return mismatch(fmt::format("{} speaks version {} of the collectives' messages, {} version {}: start all ranks from one build",
-                                  self, kWireVersion, other, version));
+      return mismatch(fmt::format(
+          "{} speaks version {} of the collectives' messages, {} version {}: start all ranks from one build", self,
+          kWireVersion, other, version));
     }
     if (theirs != forced) {
-      return mismatch(fmt::format("TRIREME_ALGORITHM differs: {} has '{}', {} has '{}'. Give all ranks the same", self, forced, other, theirs));
+      return mismatch(fmt::format("TRIREME_ALGORITHM differs: {} has '{}', {} has '{}'. Give all ranks the same", self,
+                                  forced, other, theirs));
     }
   }
   inside_ = inside.network();
@@ -181,7 +186,8 @@ void Engine::wake_progress() {
 }
 
 bool Engine::any_wants_driving() const {
-  return std::any_of(drivables_.begin(), drivables_.end(), [](const Drivable* drivable) { return drivable->wants_driving(); });
+  return std::any_of(drivables_.begin(), drivables_.end(),
+                     [](const Drivable* drivable) { return drivable->wants_driving(); });
 }
 
 void Engine::run() {

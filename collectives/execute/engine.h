@@ -95,7 +95,7 @@ class Engine {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Drivable*> drivables_;
-  Drivable* in_use_ = nullptr;   // By the progress thread, outside the lock.
+  Drivable* in_use_ = nullptr;  // By the progress thread, outside the lock.
   bool stopping_ = false;
   std::thread progress_;
   std::shared_ptr<void> failure_subscription_;

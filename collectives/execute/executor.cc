@@ -12,7 +12,9 @@ using plan::OpKind;
 
 namespace {
 constexpr std::size_t kScratchAlignment = 64;
-bool is_accumulator(Buffer buffer) { return buffer == Buffer::scratch; }
+bool is_accumulator(Buffer buffer) {
+  return buffer == Buffer::scratch;
+}
 }  // namespace
 
 void Executor::start(const CompiledPlan& plan, const Call& call, const void* input, void* output) {
@@ -62,8 +64,7 @@ std::byte* Executor::resolve(const plan::Reference& reference) const {
 
 bool Executor::prepare(const plan::Op& op, Run& run) {
   run = {&op, nullptr, -1, resolve(op.target), resolve(op.a), resolve(op.b), 0, 0, false};
-  run.elements =
-      static_cast<std::size_t>(plan_->program.partition.part(op.length.at(cursor_.iteration())).size());
+  run.elements = static_cast<std::size_t>(plan_->program.partition.part(op.length.at(cursor_.iteration())).size());
   if (op.kind != OpKind::send && op.kind != OpKind::receive && op.kind != OpKind::receive_reduce) return true;
   run.peer = op.peer.at(cursor_.iteration());
   auto link = links_.link(run.peer);

@@ -103,7 +103,7 @@ class Executor {
   plan::Cursor cursor_;
   std::vector<Run> runs_;
   std::vector<std::pair<int, Link*>> used_;  // Links sent to in this call.
-  std::size_t open_ = 0;      // Operations of the round not done.
+  std::size_t open_ = 0;                     // Operations of the round not done.
   bool done_ = false;
   Status error_;
   std::optional<CallMismatch> mismatch_;

@@ -50,8 +50,7 @@ bool Link::send(const SignedCall& call, std::span<const std::byte> payload, std:
 
 Link::Signed Link::check_signature(const SignedCall& call, bool& moved) {
   if (in_sequence_ == call.call.sequence) return Signed::matches;
-  const std::size_t in =
-      channel_->receive_some(std::span(in_signature_).subspan(in_signature_received_));
+  const std::size_t in = channel_->receive_some(std::span(in_signature_).subspan(in_signature_received_));
   in_signature_received_ += in;
   moved |= in > 0;
   if (in_signature_received_ < kSignatureBytes) return Signed::waiting;

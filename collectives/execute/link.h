@@ -61,9 +61,9 @@ class Link {
   std::size_t bounce(std::size_t left, std::size_t width, bool& moved);
 
   std::unique_ptr<Channel> channel_;
-  std::uint64_t out_sequence_ = 0;   // Of the last signature sent completely.
+  std::uint64_t out_sequence_ = 0;  // Of the last signature sent completely.
   std::size_t out_signature_sent_ = 0;
-  std::uint64_t in_sequence_ = 0;    // Of the last signature received and found equal.
+  std::uint64_t in_sequence_ = 0;  // Of the last signature received and found equal.
   std::size_t in_signature_received_ = 0;
   Signature in_signature_{};
   alignas(64) std::byte bounce_[512];

@@ -28,7 +28,7 @@ struct MessageHeader {
   DataType type = DataType::u8;
   std::int32_t tag = 0;
   std::uint64_t count = 0;
-  std::uint64_t id = 0;     // Counts the messages of one sender to one receiver.
+  std::uint64_t id = 0;  // Counts the messages of one sender to one receiver.
 };
 
 inline constexpr std::size_t kMessageHeaderBytes = 32;

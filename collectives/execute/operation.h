@@ -15,9 +15,9 @@ struct OperationState {
   Call call;
   const void* input = nullptr;
   void* output = nullptr;
-  std::uint64_t start_ticks = 0;           // tsc_now() when it was started; its deadline counts from here.
-  OperationState* next = nullptr;          // In the communicator's queue.
-  std::shared_ptr<OperationState> keep;    // An asynchronous operation keeps itself until it ends.
+  std::uint64_t start_ticks = 0;         // tsc_now() when it was started; its deadline counts from here.
+  OperationState* next = nullptr;        // In the communicator's queue.
+  std::shared_ptr<OperationState> keep;  // An asynchronous operation keeps itself until it ends.
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   // REQUIRES: done().

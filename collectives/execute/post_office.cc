@@ -10,9 +10,13 @@ constexpr std::size_t kCreditBatch = 16 * 1024;
 constexpr std::size_t kSlice = 64 * 1024;
 constexpr std::byte kZeros[kMessageAlignment] = {};
 
-std::size_t payload_bytes(const MessageHeader& header) { return header.count * size_of(header.type); }
+std::size_t payload_bytes(const MessageHeader& header) {
+  return header.count * size_of(header.type);
+}
 
-bool is_eager(const MessageHeader& header) { return payload_bytes(header) <= kEagerBytes; }
+bool is_eager(const MessageHeader& header) {
+  return payload_bytes(header) <= kEagerBytes;
+}
 
 // What a message takes of the receiver's room.
 std::size_t room_of(const MessageHeader& header) {
@@ -211,7 +215,8 @@ void PostOffice::match(Receive& receive, const MessageHeader& header) {
   receive.matched = true;
   receive.id = header.id;
   owe_credit(header);
-  if (header.kind == MessageKind::announce) controls_.push_back({MessageKind::clear, header.type, header.tag, 0, header.id});
+  if (header.kind == MessageKind::announce)
+    controls_.push_back({MessageKind::clear, header.type, header.tag, 0, header.id});
 }
 
 void PostOffice::match_unexpected(Receive& receive, std::list<Unexpected>::iterator message) {
@@ -244,8 +249,8 @@ bool PostOffice::read_payload() {
   const std::size_t end = padded(bytes);
   std::size_t moved = 0;
   if (in_received_ < bytes) {
-    std::byte* target = in_unexpected_ != nullptr ? in_unexpected_->payload.data()
-                                                  : static_cast<std::byte*>(in_operation_->output);
+    std::byte* target =
+        in_unexpected_ != nullptr ? in_unexpected_->payload.data() : static_cast<std::byte*>(in_operation_->output);
     moved = channel_->receive_some({target + in_received_, std::min(kSlice, bytes - in_received_)});
     in_received_ += moved;
   }

@@ -62,7 +62,7 @@ class PostOffice {
   struct Receive {
     OperationState* operation;
     bool matched = false;
-    std::uint64_t id = 0;            // Of the message it was matched with.
+    std::uint64_t id = 0;  // Of the message it was matched with.
   };
   struct Unexpected {
     MessageHeader header;
@@ -94,25 +94,25 @@ class PostOffice {
   std::unique_ptr<Channel> channel_;
   int self_;
 
-  std::deque<OperationState*> sends_;      // Not started, in order of their calls.
-  std::deque<Announced> announced_;        // Waiting for clearance.
-  std::deque<Announced> cleared_;          // Their data may go.
-  std::deque<MessageHeader> controls_;     // clear and credit, to be sent first.
+  std::deque<OperationState*> sends_;   // Not started, in order of their calls.
+  std::deque<Announced> announced_;     // Waiting for clearance.
+  std::deque<Announced> cleared_;       // Their data may go.
+  std::deque<MessageHeader> controls_;  // clear and credit, to be sent first.
   std::optional<Outgoing> out_;
-  std::vector<OperationState*> sent_;      // Out, but perhaps still buffered in this process.
+  std::vector<OperationState*> sent_;  // Out, but perhaps still buffered in this process.
   std::size_t credit_ = kUnexpectedBytes;
   std::uint64_t next_id_ = 1;
 
-  std::deque<Receive> receives_;           // Until done, in order of their calls.
+  std::deque<Receive> receives_;  // Until done, in order of their calls.
   std::list<Unexpected> unexpected_;
   std::size_t owed_credit_ = 0;
   MessageHeaderBytes in_header_{};
   std::size_t in_header_bytes_ = 0;
-  bool in_payload_ = false;                // A payload is being taken in.
+  bool in_payload_ = false;  // A payload is being taken in.
   MessageHeader in_message_;
   OperationState* in_operation_ = nullptr;
   Unexpected* in_unexpected_ = nullptr;
-  std::size_t in_received_ = 0;            // Of payload and padding.
+  std::size_t in_received_ = 0;  // Of payload and padding.
 
   std::optional<MessageMismatch> mismatch_;
   Status error_;

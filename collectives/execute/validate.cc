@@ -23,12 +23,15 @@ bool uses_output(const Call& call, int rank) {
   return call.kind != CallKind::send && (call.kind != CallKind::reduce || rank == call.root);
 }
 
-Status refuse(const Call& call, const std::string& why) { return invalid_argument(describe(call) + ": " + why); }
+Status refuse(const Call& call, const std::string& why) {
+  return invalid_argument(describe(call) + ": " + why);
+}
 
 Status check_pointer(const Call& call, const char* name, const void* pointer) {
   if (pointer == nullptr) return refuse(call, fmt::format("{} is null though count is {}", name, call.count));
   if (reinterpret_cast<std::uintptr_t>(pointer) % size_of(call.type) != 0) {
-    return refuse(call, fmt::format("{} is not aligned to {} bytes, the size of its elements", name, size_of(call.type)));
+    return refuse(call,
+                  fmt::format("{} is not aligned to {} bytes, the size of its elements", name, size_of(call.type)));
   }
   return {};
 }

@@ -11,8 +11,12 @@
 namespace trireme::plan {
 namespace {
 
-bool is_send(const Op& op) { return op.kind == OpKind::send; }
-bool is_receive(const Op& op) { return op.kind == OpKind::receive || op.kind == OpKind::receive_reduce; }
+bool is_send(const Op& op) {
+  return op.kind == OpKind::send;
+}
+bool is_receive(const Op& op) {
+  return op.kind == OpKind::receive || op.kind == OpKind::receive_reduce;
+}
 
 // One rank in execution.
 struct Machine {
@@ -23,9 +27,9 @@ struct Machine {
   const Program* program;
   Memory memory;
   Cursor cursor;
-  std::vector<bool> done;         // Of the operations of the current round.
-  RankSet knowledge;              // Ranks whose beginning is known to lie in the past.
-  RankSet knowledge_at_round;     // As of the start of the round.
+  std::vector<bool> done;      // Of the operations of the current round.
+  RankSet knowledge;           // Ranks whose beginning is known to lie in the past.
+  RankSet knowledge_at_round;  // As of the start of the round.
 };
 
 class Checker {
@@ -90,7 +94,8 @@ Status Checker::check_shape() const {
     const std::int32_t outputs = gathers ? program.input.chunks * request.ranks : program.input.chunks;
     const std::int32_t expected = scatters ? program.input.chunks / request.ranks : outputs;
     if (program.output.chunks != expected) {
-      return invalid_argument(fmt::format("program {}: {} output chunks, expected {}", rank, program.output.chunks, expected));
+      return invalid_argument(
+          fmt::format("program {}: {} output chunks, expected {}", rank, program.output.chunks, expected));
     }
     for (const Loop& loop : program.loops) {
       if (std::size_t{loop.first_round} + loop.round_count > program.rounds.size()) {
@@ -271,12 +276,14 @@ Status Checker::transfer(Machine& receiver, const Op& op, Machine& sender, const
 
 Result<Value> Checker::read(const Machine& machine, const Reference& reference) const {
   const Value& value = machine.memory.value(machine.memory.cell(reference, machine.cursor.iteration()).value());
-  if (!value.readable) return invalid_argument(fmt::format("rank {} reads a chunk before it is written", machine.program->rank));
+  if (!value.readable)
+    return invalid_argument(fmt::format("rank {} reads a chunk before it is written", machine.program->rank));
   return value;
 }
 
 Result<Value> Checker::combine(const Value& left, const Value& right) const {
-  if (left.chunk != right.chunk) return invalid_argument(fmt::format("combines chunks {} and {}", left.chunk, right.chunk));
+  if (left.chunk != right.chunk)
+    return invalid_argument(fmt::format("combines chunks {} and {}", left.chunk, right.chunk));
   if (left.finished || right.finished) return invalid_argument("combines a finished value");
   if (left.contributions.intersects(right.contributions)) return invalid_argument("a contribution is counted twice");
   Value value = left;
@@ -310,7 +317,8 @@ Status Checker::deadlock() const {
     const auto ops = machine.cursor.ops();
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (machine.done[i]) continue;
-      text += fmt::format(" {} {}", is_send(ops[i]) ? "sends to" : "waits for", ops[i].peer.at(machine.cursor.iteration()));
+      text +=
+          fmt::format(" {} {}", is_send(ops[i]) ? "sends to" : "waits for", ops[i].peer.at(machine.cursor.iteration()));
     }
     text += "]";
     if (text.size() > 1000) break;
@@ -341,6 +349,8 @@ Status Checker::check_results() const {
 
 }  // namespace
 
-Status check_plan(const Plan& plan, bool in_place) { return Checker(plan, in_place).run(); }
+Status check_plan(const Plan& plan, bool in_place) {
+  return Checker(plan, in_place).run();
+}
 
 }  // namespace trireme::plan

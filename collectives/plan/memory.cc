@@ -85,7 +85,9 @@ Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iterat
   }
 }
 
-std::size_t Memory::output_cell(std::int32_t i) const { return static_cast<std::size_t>(program_.input.chunks + i); }
+std::size_t Memory::output_cell(std::int32_t i) const {
+  return static_cast<std::size_t>(program_.input.chunks + i);
+}
 
 std::int64_t Memory::capacity(const Reference& reference, std::int32_t iteration) const {
   const std::int32_t chunk = reference.chunk.at(iteration);
@@ -124,7 +126,8 @@ Status Memory::check_outputs() const {
     const std::string where = fmt::format("rank {}, output chunk {}", program_.rank, i);
     if (!value.readable) return invalid_argument(where + ": was never written");
     if (value.chunk != domain) {
-      return invalid_argument(fmt::format("{}: holds chunk {} of the input, expected chunk {}", where, value.chunk, domain));
+      return invalid_argument(
+          fmt::format("{}: holds chunk {} of the input, expected chunk {}", where, value.chunk, domain));
     }
     const RankSet expected = required(domain);
     if (value.contributions != expected) {
@@ -132,7 +135,8 @@ Status Memory::check_outputs() const {
                                           value.contributions.size(), expected.size()));
     }
     if (value.finished != reduces(request_.collective)) {
-      return invalid_argument(where + (value.finished ? ": was finished though nothing is reduced" : ": was never finished"));
+      return invalid_argument(where +
+                              (value.finished ? ": was finished though nothing is reduced" : ": was never finished"));
     }
   }
   return {};

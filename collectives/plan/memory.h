@@ -27,8 +27,8 @@ class RankSet {
 };
 
 struct Value {
-  bool readable = false;         // Written, or an input that carries data.
-  std::int32_t chunk = -1;       // Which chunk of the collective's domain it is about.
+  bool readable = false;    // Written, or an input that carries data.
+  std::int32_t chunk = -1;  // Which chunk of the collective's domain it is about.
   RankSet contributions;
   bool finished = false;
   std::uint64_t expression = 0;  // Hash of the tree of operands: equal trees, equal bits.

@@ -6,12 +6,18 @@ namespace trireme::plan {
 
 std::string_view to_string(Collective collective) {
   switch (collective) {
-    case Collective::all_reduce: return "all_reduce";
-    case Collective::reduce: return "reduce";
-    case Collective::broadcast: return "broadcast";
-    case Collective::all_gather: return "all_gather";
-    case Collective::reduce_scatter: return "reduce_scatter";
-    case Collective::barrier: return "barrier";
+    case Collective::all_reduce:
+      return "all_reduce";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::all_gather:
+      return "all_gather";
+    case Collective::reduce_scatter:
+      return "reduce_scatter";
+    case Collective::barrier:
+      return "barrier";
   }
   return "unknown";
 }

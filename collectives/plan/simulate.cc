@@ -14,9 +14,9 @@ struct Machine {
   explicit Machine(const Program& code) : program(&code), cursor(code) {}
   const Program* program;
   Cursor cursor;
-  bool sent = false;      // The sends of the current round are under way.
-  double start = 0;       // Of the current round.
-  double busy = 0;        // End of the round's sends.
+  bool sent = false;  // The sends of the current round are under way.
+  double start = 0;   // Of the current round.
+  double busy = 0;    // End of the round's sends.
   std::int64_t bytes = 0;
   std::int64_t messages = 0;
 };
@@ -57,7 +57,7 @@ class Simulator {
       machine.bytes += static_cast<std::int64_t>(bytes);
       ++machine.messages;
       arrivals_[{machine.program->rank, op.peer.at(machine.cursor.iteration())}].push_back(machine.busy +
-                                                                                          network_.alpha_s);
+                                                                                           network_.alpha_s);
     }
     machine.sent = true;
   }
@@ -99,6 +99,8 @@ class Simulator {
 
 }  // namespace
 
-Simulation simulate(const Plan& plan, const Network& network) { return Simulator(plan, network).run(); }
+Simulation simulate(const Plan& plan, const Network& network) {
+  return Simulator(plan, network).run();
+}
 
 }  // namespace trireme::plan

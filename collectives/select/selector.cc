@@ -23,7 +23,8 @@ Status apply(ForcedAlgorithms& forced, std::string_view part) {
   const std::string_view name = equals == std::string_view::npos ? part : part.substr(equals + 1);
   const plan::Algorithm* algorithm = plan::find_algorithm(name);
   if (algorithm == nullptr) {
-    return invalid_argument(fmt::format("TRIREME_ALGORITHM: no algorithm is called '{}'; there are {}", name, algorithm_names()));
+    return invalid_argument(
+        fmt::format("TRIREME_ALGORITHM: no algorithm is called '{}'; there are {}", name, algorithm_names()));
   }
   bool known = false;
   for (int i = 0; i < plan::kCollectiveCount; ++i) {
@@ -41,9 +42,10 @@ Status apply(ForcedAlgorithms& forced, std::string_view part) {
     }
   }
   if (known) return {};
-  return invalid_argument(fmt::format("TRIREME_ALGORITHM: no collective is called '{}'; expected all_reduce, reduce, "
-                                      "broadcast, all_gather, reduce_scatter or barrier",
-                                      part.substr(0, equals)));
+  return invalid_argument(
+      fmt::format("TRIREME_ALGORITHM: no collective is called '{}'; expected all_reduce, reduce, "
+                  "broadcast, all_gather, reduce_scatter or barrier",
+                  part.substr(0, equals)));
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ TEST_P(AlgorithmTest, EveryPlanIsProved) {
       for (bool in_place : {false, true}) {
         const Status status = check_plan(plan, in_place);
         ASSERT_TRUE(status.is_ok()) << describe(algorithm(), request) << (in_place ? " in place" : "") << "\n"
-                                    << status.to_string() << "\n" << print_program(plan.programs[0]);
+                                    << status.to_string() << "\n"
+                                    << print_program(plan.programs[0]);
         ++proved;
       }
     }
@@ -142,9 +143,9 @@ TEST_P(AlgorithmTest, MutationsAreCaught) {
     const std::string what = mutate(program, key, ordinal);
     if (what.empty() || (what == "finish" && request.collective == Collective::barrier)) continue;
     ++mutated;
-    EXPECT_FALSE(check_plan(plan, false).is_ok())
-        << describe(algorithm(), request) << ": " << what << " of rank " << program.rank << ", ordinal " << ordinal
-        << "\n" << print_program(program);
+    EXPECT_FALSE(check_plan(plan, false).is_ok()) << describe(algorithm(), request) << ": " << what << " of rank "
+                                                  << program.rank << ", ordinal " << ordinal << "\n"
+                                                  << print_program(program);
   }
   EXPECT_GT(mutated, 20);
 }

@@ -79,8 +79,8 @@ TEST(Validate, AcceptsWhatTheHeaderPromises) {
   EXPECT_TRUE(validate_call(make(CallKind::all_reduce), data, data, 1, 4).is_ok());
   EXPECT_TRUE(validate_call(make(CallKind::all_gather), data + 4, data, 1, 4).is_ok());
   EXPECT_TRUE(validate_call(make(CallKind::reduce_scatter), data, data + 4, 1, 4).is_ok());
-  EXPECT_TRUE(validate_call(make(CallKind::reduce), data, nullptr, 1, 4).is_ok());      // Not the root.
-  EXPECT_TRUE(validate_call(make(CallKind::broadcast), nullptr, data, 1, 4).is_ok());   // Not the root.
+  EXPECT_TRUE(validate_call(make(CallKind::reduce), data, nullptr, 1, 4).is_ok());     // Not the root.
+  EXPECT_TRUE(validate_call(make(CallKind::broadcast), nullptr, data, 1, 4).is_ok());  // Not the root.
   EXPECT_TRUE(validate_call(make(CallKind::all_reduce, 0), nullptr, nullptr, 1, 4).is_ok());
 }
 

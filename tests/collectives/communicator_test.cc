@@ -23,9 +23,9 @@ struct Shape {
   bool in_place;
 };
 
-#define EXPECT_OK(expression)                       \
-  do {                                              \
-    const Status status_ = (expression);            \
+#define EXPECT_OK(expression)                            \
+  do {                                                   \
+    const Status status_ = (expression);                 \
     EXPECT_TRUE(status_.is_ok()) << status_.to_string(); \
   } while (false)
 
@@ -99,7 +99,8 @@ TEST_P(Ranks, EveryTypeAndOperation) {
     std::size_t turn = static_cast<std::size_t>(GetParam());
     for (int type = 0; type < kDataTypeCount; ++type) {
       for (int op = 0; op < kReduceOpCount; ++op, ++turn) {
-        check_everything(c, {static_cast<DataType>(type), static_cast<ReduceOp>(op), kCounts[turn % std::size(kCounts)], turn % 2 == 0});
+        check_everything(c, {static_cast<DataType>(type), static_cast<ReduceOp>(op), kCounts[turn % std::size(kCounts)],
+                             turn % 2 == 0});
       }
     }
   });
@@ -137,7 +138,8 @@ TEST(Communicator, ForcedAlgorithmsAndTransports) {
       run_ranks(3, options, [&](Communicator& c) {
         check_everything(c, {DataType::f32, ReduceOp::sum, 10'001, false});
         check_everything(c, {DataType::f16, ReduceOp::sum, 17, true});
-        EXPECT_NE(c.explain_all_reduce(10, DataType::f32, ReduceOp::sum).find("because it was asked for"), std::string::npos);
+        EXPECT_NE(c.explain_all_reduce(10, DataType::f32, ReduceOp::sum).find("because it was asked for"),
+                  std::string::npos);
         EXPECT_NE(c.explain().find(transport), std::string::npos) << c.explain();
       });
     }
@@ -162,7 +164,8 @@ TEST(Communicator, AsynchronousCallsRunInOrder) {
       EXPECT_TRUE(work.test());
       EXPECT_OK(work.wait());
     }
-    for (const auto& output : outputs) EXPECT_EQ(test::compare_reduced(DataType::f32, ReduceOp::sum, 4, output.data(), kCount), "");
+    for (const auto& output : outputs)
+      EXPECT_EQ(test::compare_reduced(DataType::f32, ReduceOp::sum, 4, output.data(), kCount), "");
   });
 }
 
@@ -185,7 +188,8 @@ TEST(Communicator, WorksOutliveTheirCommunicator) {
   std::vector<std::vector<float>> data(3, std::vector<float>(1000, 1.0f));
   run_ranks(3, patient(), [&](Communicator& c) {
     auto& mine = data[static_cast<std::size_t>(c.rank())];
-    works[static_cast<std::size_t>(c.rank())] = c.all_reduce_async(mine.data(), mine.data(), mine.size(), DataType::f32, ReduceOp::sum);
+    works[static_cast<std::size_t>(c.rank())] =
+        c.all_reduce_async(mine.data(), mine.data(), mine.size(), DataType::f32, ReduceOp::sum);
   });
   for (Work& work : works) EXPECT_OK(work.wait());
   for (const auto& mine : data) EXPECT_EQ(mine.back(), 3.0f);
@@ -196,7 +200,8 @@ TEST(Communicator, MessagesMatchByTagAndOrder) {
     const int next = (c.rank() + 1) % 4;
     const int previous = (c.rank() + 3) % 4;
     for (std::size_t size : {0u, 1u, 1000u, 100'000u}) {
-      std::vector<std::int64_t> small(size, c.rank()), large(2 * size + 1, c.rank() + 10), in(size), in_large(2 * size + 1);
+      std::vector<std::int64_t> small(size, c.rank()), large(2 * size + 1, c.rank() + 10), in(size),
+          in_large(2 * size + 1);
       Work first = c.send_async(small.data(), small.size(), DataType::i64, next, 1);
       Work second = c.send_async(large.data(), large.size(), DataType::i64, next, 2);
       EXPECT_OK(c.receive(in_large.data(), in_large.size(), DataType::i64, previous, 2));
@@ -269,8 +274,12 @@ void cross(int iterations) {
     for (std::thread& thread : threads) thread.join();
   });
 }
-TEST(Communicator, ThreeAtOnceFromThreeThreads) { cross(300); }
-TEST(Communicator, ThreeAtOnceFromThreeThreadsLong) { cross(10'000); }
+TEST(Communicator, ThreeAtOnceFromThreeThreads) {
+  cross(300);
+}
+TEST(Communicator, ThreeAtOnceFromThreeThreadsLong) {
+  cross(10'000);
+}
 
 // One thread, opposite orders: asynchronous calls of different communicators are independent.
 TEST(Communicator, OppositeOrders) {
@@ -296,7 +305,8 @@ TEST(Communicator, RefusesBadArgumentsAndLives) {
     EXPECT_EQ(c.all_reduce(nullptr, data, 1, DataType::f32, ReduceOp::sum).code(), StatusCode::invalid_argument);
     EXPECT_EQ(c.broadcast(data, data, 1, DataType::f32, 2).code(), StatusCode::invalid_argument);
     EXPECT_EQ(c.all_reduce(data, data + 1, 4, DataType::f32, ReduceOp::sum).code(), StatusCode::invalid_argument);
-    EXPECT_EQ(c.all_reduce_async(nullptr, data, 1, DataType::f32, ReduceOp::sum).wait().code(), StatusCode::invalid_argument);
+    EXPECT_EQ(c.all_reduce_async(nullptr, data, 1, DataType::f32, ReduceOp::sum).wait().code(),
+              StatusCode::invalid_argument);
     EXPECT_EQ(c.send(data, 1, DataType::f32, 7).code(), StatusCode::invalid_argument);
     check_everything(c, {DataType::f32, ReduceOp::sum, 10, false});
   });

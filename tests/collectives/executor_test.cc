@@ -27,7 +27,7 @@ struct Case {
   std::size_t count = 0;
   int root = 0;
   bool in_place = false;
-  std::size_t capacity = 4096;   // Of each channel.
+  std::size_t capacity = 4096;  // Of each channel.
   std::size_t glimpse = 4096;
   std::string describe() const {
     return std::string(algorithm->name) + " " + std::string(plan::to_string(collective)) + " " +
@@ -59,7 +59,10 @@ class Ranks {
   }
 
   plan::Request request() const {
-    return {case_.collective, case_.ranks, case_.root, static_cast<std::int64_t>(case_.count),
+    return {case_.collective,
+            case_.ranks,
+            case_.root,
+            static_cast<std::int64_t>(case_.count),
             static_cast<std::int64_t>(size_of(case_.type)),
             plan::reduces(case_.collective) && is_wide_reduction(case_.type, case_.op)};
   }
@@ -100,7 +103,8 @@ class Ranks {
 
   std::byte* input_of(std::size_t rank) {
     if (case_.in_place && case_.collective != Collective::reduce_scatter) {
-      const std::size_t offset = case_.collective == Collective::all_gather ? rank * case_.count * size_of(case_.type) : 0;
+      const std::size_t offset =
+          case_.collective == Collective::all_gather ? rank * case_.count * size_of(case_.type) : 0;
       return outputs[rank].data() + offset;
     }
     return inputs[rank].data();
@@ -142,14 +146,16 @@ std::string compare(Ranks& run, const Case& c) {
         if (rank == c.root) difference = test::compare_reduced(c.type, c.op, c.ranks, got, c.count);
         break;
       case Collective::reduce_scatter:
-        difference = test::compare_reduced(c.type, c.op, c.ranks, got, c.count, static_cast<std::size_t>(rank) * c.count);
+        difference =
+            test::compare_reduced(c.type, c.op, c.ranks, got, c.count, static_cast<std::size_t>(rank) * c.count);
         break;
       case Collective::broadcast:
         difference = test::compare_copied(c.type, c.op, c.root, got, c.count);
         break;
       case Collective::all_gather:
         for (int from = 0; from < c.ranks && difference.empty(); ++from) {
-          difference = test::compare_copied(c.type, c.op, from, got + static_cast<std::size_t>(from) * c.count * size_of(c.type), c.count);
+          difference = test::compare_copied(c.type, c.op, from,
+                                            got + static_cast<std::size_t>(from) * c.count * size_of(c.type), c.count);
         }
         break;
       case Collective::barrier:
@@ -202,8 +208,12 @@ void check_draws(Collective collective, std::uint64_t seed, std::uint64_t draws)
   }
 }
 
-TEST_P(Execute, MatchesTheReference) { check_draws(GetParam(), 1, 650); }
-TEST_P(Execute, MatchesTheReferenceLong) { check_draws(GetParam(), 2, 60'000); }
+TEST_P(Execute, MatchesTheReference) {
+  check_draws(GetParam(), 1, 650);
+}
+TEST_P(Execute, MatchesTheReferenceLong) {
+  check_draws(GetParam(), 2, 60'000);
+}
 
 INSTANTIATE_TEST_SUITE_P(All, Execute,
                          testing::Values(Collective::all_reduce, Collective::reduce, Collective::broadcast,

@@ -55,7 +55,8 @@ class Outcomes {
 using Calling = std::function<Status(Communicator&, float*)>;
 
 // Rank 2 makes `other`, the rest `usual`; both are named in every rank.
-void expect_mismatch(const Calling& usual, const Calling& other, const std::string& usual_text, const std::string& other_text) {
+void expect_mismatch(const Calling& usual, const Calling& other, const std::string& usual_text,
+                     const std::string& other_text) {
   Outcomes outcomes;
   run_ranks(kRanks, patient(), [&](Communicator& c) {
     std::vector<float> data(4096, 1.0f);
@@ -74,29 +75,37 @@ void expect_mismatch(const Calling& usual, const Calling& other, const std::stri
 TEST(Mismatch, EachSingleField) {
   const Calling usual = [](Communicator& c, float* d) { return c.all_reduce(d, d, 100, DataType::f32, ReduceOp::sum); };
   const std::string text = "all_reduce(count=100, f32, sum)";
-  expect_mismatch(usual, [](auto& c, float* d) { return c.all_reduce(d, d, 99, DataType::f32, ReduceOp::sum); }, text,
-                  "all_reduce(count=99, f32, sum)");
-  expect_mismatch(usual, [](auto& c, float* d) { return c.all_reduce(d, d, 0, DataType::f32, ReduceOp::sum); }, text,
-                  "all_reduce(count=0, f32, sum)");
-  expect_mismatch(usual, [](auto& c, float* d) { return c.all_reduce(d, d, 100, DataType::i32, ReduceOp::sum); }, text,
-                  "all_reduce(count=100, i32, sum)");
-  expect_mismatch(usual, [](auto& c, float* d) { return c.all_reduce(d, d, 100, DataType::f32, ReduceOp::max); }, text,
-                  "all_reduce(count=100, f32, max)");
-  expect_mismatch(usual, [](auto& c, float* d) { return c.broadcast(d, d, 100, DataType::f32, 0); }, text,
-                  "broadcast(count=100, f32, root=0)");
-  expect_mismatch(usual, [](auto& c, float*) { return c.barrier(); }, text, "barrier()");
+  expect_mismatch(
+      usual, [](auto& c, float* d) { return c.all_reduce(d, d, 99, DataType::f32, ReduceOp::sum); }, text,
+      "all_reduce(count=99, f32, sum)");
+  expect_mismatch(
+      usual, [](auto& c, float* d) { return c.all_reduce(d, d, 0, DataType::f32, ReduceOp::sum); }, text,
+      "all_reduce(count=0, f32, sum)");
+  expect_mismatch(
+      usual, [](auto& c, float* d) { return c.all_reduce(d, d, 100, DataType::i32, ReduceOp::sum); }, text,
+      "all_reduce(count=100, i32, sum)");
+  expect_mismatch(
+      usual, [](auto& c, float* d) { return c.all_reduce(d, d, 100, DataType::f32, ReduceOp::max); }, text,
+      "all_reduce(count=100, f32, max)");
+  expect_mismatch(
+      usual, [](auto& c, float* d) { return c.broadcast(d, d, 100, DataType::f32, 0); }, text,
+      "broadcast(count=100, f32, root=0)");
+  expect_mismatch(
+      usual, [](auto& c, float*) { return c.barrier(); }, text, "barrier()");
   expect_mismatch([](auto& c, float* d) { return c.broadcast(d, d, 100, DataType::f32, 0); },
                   [](auto& c, float* d) { return c.broadcast(d, d, 100, DataType::f32, 1); }, "root=0", "root=1");
   expect_mismatch([](auto& c, float* d) { return c.reduce(d, d, 100, DataType::f32, ReduceOp::sum, 3); },
-                  [](auto& c, float* d) { return c.reduce(d, d, 100, DataType::f32, ReduceOp::sum, 0); }, "root=3", "root=0");
-  expect_mismatch([](auto& c, float*) { return c.barrier(); },
-                  [](auto& c, float*) { return c.split(0, 0).status(); }, "barrier()", "split()");
+                  [](auto& c, float* d) { return c.reduce(d, d, 100, DataType::f32, ReduceOp::sum, 0); }, "root=3",
+                  "root=0");
+  expect_mismatch([](auto& c, float*) { return c.barrier(); }, [](auto& c, float*) { return c.split(0, 0).status(); },
+                  "barrier()", "split()");
 }
 
 TEST(Mismatch, LargeCalls) {
   expect_mismatch([](auto& c, float* d) { return c.all_reduce(d, d, 4096, DataType::f32, ReduceOp::sum); },
                   [](auto& c, float* d) { return c.reduce(d, d, 4096, DataType::f32, ReduceOp::sum, 1); },
-                  "all_reduce(count=4096, f32, sum) as its 2nd call", "reduce(count=4096, f32, sum, root=1) as its 2nd call");
+                  "all_reduce(count=4096, f32, sum) as its 2nd call",
+                  "reduce(count=4096, f32, sum, root=1) as its 2nd call");
 }
 
 TEST(Mismatch, MessagesOfAnotherCountOrType) {
@@ -111,8 +120,9 @@ TEST(Mismatch, MessagesOfAnotherCountOrType) {
       outcomes.add(c.rank(), status);
       outcomes.wait_for_all();
     });
-    outcomes.expect_all(StatusCode::mismatch, {"calls send(count=" + std::to_string(size) + ", f32, destination=2, tag=5)",
-                                               "calls receive(count=" + std::to_string(size + 1) + ", f32, source=1, tag=5)"});
+    outcomes.expect_all(StatusCode::mismatch,
+                        {"calls send(count=" + std::to_string(size) + ", f32, destination=2, tag=5)",
+                         "calls receive(count=" + std::to_string(size + 1) + ", f32, source=1, tag=5)"});
   }
 }
 
@@ -136,7 +146,8 @@ TEST(Deadline, NamesTheRankThatDoesNotCome) {
     });
     outcomes.expect_all(StatusCode::deadline_exceeded,
                         {"all_reduce(count=10000, f32, sum), the 2nd call", "rank 1 (", "has not entered it",
-                         "its last collective here was barrier()"}, 1);
+                         "its last collective here was barrier()"},
+                        1);
   }
 }
 

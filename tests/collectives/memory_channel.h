@@ -33,7 +33,8 @@ class MemoryChannel final : public Channel {
   void commit(std::size_t bytes) override { out_->written += bytes; }
   std::span<const std::byte> peek() override {
     const std::size_t at = in_->read % in_->ring.size();
-    return {in_->ring.data() + at, std::min({static_cast<std::size_t>(in_->written - in_->read), in_->ring.size() - at, glimpse_})};
+    return {in_->ring.data() + at,
+            std::min({static_cast<std::size_t>(in_->written - in_->read), in_->ring.size() - at, glimpse_})};
   }
   void consume(std::size_t bytes) override { in_->read += bytes; }
   std::size_t send_some(std::span<const std::byte> data) override {

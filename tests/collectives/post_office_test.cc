@@ -102,7 +102,8 @@ TEST_F(PostOffices, UnexpectedMessagesAreBounded) {
   std::vector<std::int32_t> other(1);
   const auto never = post(1, CallKind::receive, other, 2);  // Makes rank 1 take in what comes.
   advance();
-  const auto done = static_cast<std::size_t>(std::count_if(sends.begin(), sends.end(), [](const auto& s) { return s->done(); }));
+  const auto done =
+      static_cast<std::size_t>(std::count_if(sends.begin(), sends.end(), [](const auto& s) { return s->done(); }));
   EXPECT_GE(done, 30u);
   EXPECT_LE(done * 8000, kUnexpectedBytes);
   std::vector<std::int32_t> in(2000);

@@ -15,8 +15,7 @@
 namespace trireme::test {
 
 // Runs `body(communicator)` on `ranks` threads, each with a communicator of all.
-inline void run_ranks(int ranks, const CommunicatorOptions& options,
-                      const std::function<void(Communicator&)>& body) {
+inline void run_ranks(int ranks, const CommunicatorOptions& options, const std::function<void(Communicator&)>& body) {
   auto worlds = make_local_worlds(ranks);
   ASSERT_TRUE(worlds.is_ok()) << worlds.status().to_string();
   std::vector<std::thread> threads;

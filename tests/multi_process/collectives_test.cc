@@ -91,7 +91,8 @@ class Job {
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
     SpawnOptions options;
     options.program = std::string(TRIREME_BINARY_DIR) + "/tests/test_multi_process_rank";
-    options.arguments = {std::to_string(rank), std::to_string(ranks), store_->address(), mode, std::to_string(timeout_ms)};
+    options.arguments = {std::to_string(rank), std::to_string(ranks), store_->address(), mode,
+                         std::to_string(timeout_ms)};
     for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
     options.stdout_fd = ends[1];
     auto child = ChildProcess::spawn(options);
@@ -108,8 +109,8 @@ TEST(MultiProcess, AStoppedRankIsNamedAtTheDeadline) {
   Job job(kRanks, "run", 1500);
   job.wait_until_ready();
   ASSERT_TRUE(job.rank(2).process.send_signal(SIGSTOP).is_ok());
-  job.expect_all_say(2, {"deadline_exceeded: all_reduce(count=20000, f32, max)", "within 1500 ms", "rank 2 (", job.pid_text(2),
-                         "does not answer"});
+  job.expect_all_say(2, {"deadline_exceeded: all_reduce(count=20000, f32, max)", "within 1500 ms", "rank 2 (",
+                         job.pid_text(2), "does not answer"});
 }
 
 TEST(MultiProcess, AKilledRankIsNamedAtOnce) {

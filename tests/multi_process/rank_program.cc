@@ -42,8 +42,9 @@ int until_it_fails(Communicator& c, bool differ) {
   std::uint64_t last = system_clock().now_ns();
   for (int i = 0; status.is_ok(); ++i) {
     last = system_clock().now_ns();
-    status = differ && c.rank() == 1 && i == 50 ? c.broadcast(data.data(), data.data(), kCount, DataType::f32, 0)
-                                                : c.all_reduce(data.data(), data.data(), kCount, DataType::f32, ReduceOp::max);
+    status = differ && c.rank() == 1 && i == 50
+                 ? c.broadcast(data.data(), data.data(), kCount, DataType::f32, 0)
+                 : c.all_reduce(data.data(), data.data(), kCount, DataType::f32, ReduceOp::max);
   }
   const std::uint64_t waited_ms = (system_clock().now_ns() - last) / 1'000'000;
   std::printf("after %llu ms: %s\n", static_cast<unsigned long long>(waited_ms), status.to_string().c_str());

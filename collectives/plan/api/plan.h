@@ -45,10 +45,10 @@ bool reduces(Collective collective);
 struct Request {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
-  int root = 0;                 // Of reduce and broadcast; 0 otherwise.
-  std::int64_t count = 0;       // Elements per rank, as in the Communicator's call.
+  int root = 0;            // Of reduce and broadcast; 0 otherwise.
+  std::int64_t count = 0;  // Elements per rank, as in the Communicator's call.
   std::int64_t element_bytes = 1;
-  bool wide = false;            // Partial results are f32 though elements are narrower.
+  bool wide = false;  // Partial results are f32 though elements are narrower.
 };
 // Elements of the input and the output of one rank.
 std::int64_t input_elements(const Request& request);
@@ -68,7 +68,9 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 // The constant function.
-inline Affine fixed(std::int32_t value) { return {value, 0, 0}; }
+inline Affine fixed(std::int32_t value) {
+  return {value, 0, 0};
+}
 
 enum class Buffer : std::uint8_t { none = 0, input, output, scratch };
 
@@ -95,7 +97,7 @@ struct Op {
   bool incoming_first = false;  // receive_reduce: the incoming operand is the left one.
   bool finish = false;          // The target's value is complete: scale an average, round once.
   Affine peer;
-  Affine length;                // Index into Program::partition: how many elements.
+  Affine length;  // Index into Program::partition: how many elements.
   Reference target;
   Reference a;
   Reference b;
@@ -125,9 +127,9 @@ struct Program {
   std::int32_t rank = 0;
   Layout input;
   Layout output;
-  Layout partition;               // Gives operations their lengths.
+  Layout partition;  // Gives operations their lengths.
   std::int32_t scratch_slots = 0;
-  std::int64_t slot_elements = 0; // Capacity of each scratch slot.
+  std::int64_t slot_elements = 0;  // Capacity of each scratch slot.
   std::vector<Loop> loops;
   std::vector<Round> rounds;
   std::vector<Op> ops;

@@ -12,14 +12,14 @@
 namespace trireme::plan {
 
 struct Network {
-  double alpha_s = 2e-6;             // Latency of a message.
-  double beta_s_per_byte = 2e-10;    // Inverse bandwidth.
-  double gamma_s_per_byte = 1e-10;   // Local reduction or copy.
+  double alpha_s = 2e-6;            // Latency of a message.
+  double beta_s_per_byte = 2e-10;   // Inverse bandwidth.
+  double gamma_s_per_byte = 1e-10;  // Local reduction or copy.
 };
 
 struct Simulation {
-  double seconds = 0;                // The last rank's end.
-  std::int64_t bytes_sent_max = 0;   // By the busiest rank.
+  double seconds = 0;               // The last rank's end.
+  std::int64_t bytes_sent_max = 0;  // By the busiest rank.
   std::int64_t messages_max = 0;
 };
 

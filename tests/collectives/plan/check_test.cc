@@ -43,7 +43,9 @@ TEST(Check, AcceptsAnExchange) {
   EXPECT_TRUE(check_plan(exchange_plan(0), false).is_ok());
 }
 
-TEST(Check, RefusesOverwritingWhileSentInPlace) { expect_refused(exchange_plan(), true, "overwritten while"); }
+TEST(Check, RefusesOverwritingWhileSentInPlace) {
+  expect_refused(exchange_plan(), true, "overwritten while");
+}
 
 TEST(Check, RefusesAnotherOrderOfOperands) {
   Plan plan = exchange_plan();

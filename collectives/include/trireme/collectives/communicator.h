@@ -39,9 +39,9 @@
 namespace trireme {
 
 struct CommunicatorOptions {
-  std::int64_t timeout_ms = 0;   // Deadline of every call; 0: TRIREME_TIMEOUT_MS or its default.
-  std::string transport;         // Forces one ("shm", "tcp"); "" chooses per pair.
-  std::string algorithm;         // Forces one ("ring", ...); "" chooses per call.
+  std::int64_t timeout_ms = 0;  // Deadline of every call; 0: TRIREME_TIMEOUT_MS or its default.
+  std::string transport;        // Forces one ("shm", "tcp"); "" chooses per pair.
+  std::string algorithm;        // Forces one ("ring", ...); "" chooses per call.
 };
 
 // A started operation. A value: copies refer to the same operation.
