@@ -1,0 +1,97 @@
+// On a terminal: what is typed for the shell stays, colours, progress lines.
+#include <fcntl.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+#include "runtime/platform/api/process.h"
+#include "tests/launcher/launch_fixture.h"
+
+namespace trireme::testing {
+namespace {
+
+class Terminal : public LaunchTest {
+ protected:
+  void SetUp() override {
+    LaunchTest::SetUp();
+    master_ = UniqueFd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (!master_.valid() || ::grantpt(master_.get()) != 0 || ::unlockpt(master_.get()) != 0) {
+      GTEST_SKIP() << "needs pseudo-terminals (/dev/ptmx)";
+    }
+    std::array<char, 128> name{};
+    ASSERT_EQ(::ptsname_r(master_.get(), name.data(), name.size()), 0);
+    slave_ = UniqueFd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    ASSERT_TRUE(slave_.valid());
+    termios settings{};
+    ::tcgetattr(slave_.get(), &settings);
+    settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+    ::tcsetattr(slave_.get(), TCSANOW, &settings);
+  }
+
+  // Runs trireme with the terminal as all its streams, and returns what the terminal showed.
+  std::string show(const std::vector<std::string>& arguments, int expected_code) {
+    SpawnOptions options;
+    options.program = TRIREME_BINARY_DIR "/bin/trireme";
+    options.arguments = arguments;
+    options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+    options.stdin_fd = options.stdout_fd = options.stderr_fd = slave_.get();
+    Result<ChildProcess> process = ChildProcess::spawn(options);
+    EXPECT_TRUE(process.is_ok()) << process.status().to_string();
+    std::string shown;
+    while (!process->poll()->ended) shown += take_shown(20);
+    shown += take_shown(0);
+    EXPECT_EQ(process->wait(Deadline::after_ms(60'000))->shell_code(), expected_code) << shown;
+    return shown;
+  }
+
+  std::string take_shown(int wait_ms) {
+    std::string shown;
+    pollfd entry{master_.get(), POLLIN, 0};
+    while (::poll(&entry, 1, shown.empty() ? wait_ms : 0) > 0) {
+      char bytes[4096];
+      const ssize_t got = ::read(master_.get(), bytes, sizeof(bytes));
+      if (got <= 0) break;
+      shown.append(bytes, static_cast<std::size_t>(got));
+    }
+    return shown;
+  }
+
+  void type(const std::string& text) {
+    ASSERT_EQ(::write(master_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+
+  UniqueFd master_;
+  UniqueFd slave_;
+};
+
+TEST_F(Terminal, WhatIsTypedForTheShellIsNotEaten) {
+  type("the shell's next line\n");
+  const std::string shown = show(command({"-n", "2"}, {"input"}), 0);
+  EXPECT_NE(shown.find("0 "), std::string::npos);
+  char line[64] = {};
+  ASSERT_EQ(::fcntl(slave_.get(), F_SETFL, O_NONBLOCK), 0);
+  EXPECT_GT(::read(slave_.get(), line, sizeof(line)), 0);
+  EXPECT_STREQ(line, "the shell's next line\n");
+}
+
+TEST_F(Terminal, ARankReadsItWhenAsked) {
+  type("hello rank\n\x04");
+  const std::string shown = show({"run", "--oversubscribe", "-n", "2", "--stdin", "1", "--", "cat"}, 0);
+  EXPECT_NE(shown.find(":1\x1b[0m hello rank\n"), std::string::npos) << shown;
+}
+
+TEST_F(Terminal, ProgressOfRankZeroStaysBelowTheLines) {
+  const std::string script =
+      "if [ $TRIREME_RANK = 0 ]; then printf '10%%\\r'; printf 'step\\n' >&2; printf '20%%\\r'; printf 'done\\n'; fi";
+  const std::string shown = show({"run", "--oversubscribe", "-n", "2", "--", "sh", "-c", script}, 0);
+  EXPECT_NE(shown.find("\r\x1b[K\x1b[36m" + host_name() + ":0\x1b[0m done\n"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find('%', shown.find("done\n")), std::string::npos) << "no progress line is left: " << shown;
+}
+
+}  // namespace
+}  // namespace trireme::testing
