@@ -8,8 +8,9 @@ namespace trireme {
 
 int environment_command(const std::vector<std::string>& arguments) {
   if (wants_help(arguments)) {
-    fmt::print("Usage: trireme environment\n\nLists every environment variable that Trireme reads: its name, its\n"
-               "meaning, its default, and its value where it is set.\n");
+    fmt::print(
+        "Usage: trireme environment\n\nLists every environment variable that Trireme reads: its name, its\n"
+        "meaning, its default, and its value where it is set.\n");
     return 0;
   }
   if (!arguments.empty()) {

@@ -24,7 +24,8 @@ Result<std::vector<std::string>> exported_environment(std::vector<std::string> b
     const std::size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
     if (!is_variable_name(name)) {
-      return invalid_argument(fmt::format("-x {}: expected NAME or NAME=VALUE, where NAME is letters, digits and '_'", entry));
+      return invalid_argument(
+          fmt::format("-x {}: expected NAME or NAME=VALUE, where NAME is letters, digits and '_'", entry));
     }
     if (is_rank_variable(name)) {
       return invalid_argument(fmt::format("-x {}: {} is set for each rank by the launcher", entry, name));
@@ -33,7 +34,8 @@ Result<std::vector<std::string>> exported_environment(std::vector<std::string> b
     const auto found = std::find_if(base.begin(), base.end(), is_same);
     if (equals == std::string::npos) {
       if (found != base.end()) continue;
-      return invalid_argument(fmt::format("-x {}: there is no such variable in the environment; set it, or give -x {}=VALUE", name, name));
+      return invalid_argument(
+          fmt::format("-x {}: there is no such variable in the environment; set it, or give -x {}=VALUE", name, name));
     }
     if (found != base.end()) base.erase(found);
     base.push_back(entry);

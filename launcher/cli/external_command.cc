@@ -26,8 +26,8 @@ int unknown_command(const std::string& name) {
   for (const Command& command : commands()) {
     if (!command.internal) known.emplace_back(command.name);
   }
-  return usage_error(fmt::format("unknown command '{}'{}; 'trireme help' lists the commands", name,
-                                 did_you_mean(name, known)));
+  return usage_error(
+      fmt::format("unknown command '{}'{}; 'trireme help' lists the commands", name, did_you_mean(name, known)));
 }
 
 }  // namespace

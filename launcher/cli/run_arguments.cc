@@ -1,7 +1,7 @@
 #include "launcher/cli/run_arguments.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
@@ -34,7 +34,8 @@ void add_flags(CLI::App& app, FlagStorage& storage) {
     }
     CLI::Option* option = app.add_option(std::string(setting.flags), storage.values[name], help);
     option->type_name(std::string(setting.value))->expected(1);
-    option->multi_option_policy(setting.repeatable ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+    option->multi_option_policy(setting.repeatable ? CLI::MultiOptionPolicy::TakeAll
+                                                   : CLI::MultiOptionPolicy::TakeLast);
   }
   app.add_option("--config", storage.result.config_path, "read settings from this TOML file")->type_name("FILE");
   app.add_flag("--show-config", storage.result.show_config, "print every setting with its source, and end");
@@ -82,8 +83,8 @@ std::vector<std::string> flag_names() {
 Status unknown_flags(const std::vector<std::string>& flags) {
   const std::string& first = flags.front();
   const std::string name = first.substr(0, first.find('='));
-  return invalid_argument(fmt::format("unknown flag {}{}; 'trireme run --help' lists all", name,
-                                      did_you_mean(name, flag_names())));
+  return invalid_argument(
+      fmt::format("unknown flag {}{}; 'trireme run --help' lists all", name, did_you_mean(name, flag_names())));
 }
 
 Status run_parser(CLI::App& app, std::vector<std::string> flags) {

@@ -1,9 +1,9 @@
 // The [run] table of a TOML file.
 #include <fmt/core.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "launcher/cli/near_matches.h"
 #include "launcher/cli/run_options.h"
@@ -42,7 +42,8 @@ Status add_setting(const std::string& path, std::string_view name, const toml::n
   const std::string where = place(path, node);
   const Setting* setting = find_setting(name);
   if (setting == nullptr) {
-    return invalid_argument(fmt::format("{}: there is no setting '{}'{}", where, name, did_you_mean(name, setting_names())));
+    return invalid_argument(
+        fmt::format("{}: there is no setting '{}'{}", where, name, did_you_mean(name, setting_names())));
   }
   std::vector<SettingValue>& list = values[std::string(name)];
   const toml::array* array = node.as_array();
@@ -74,7 +75,8 @@ Result<SettingValues> read_run_config(const std::string& path) {
   SettingValues values;
   for (const auto& [key, node] : file) {
     if (key.str() != "run" || !node.is_table()) {
-      return invalid_argument(fmt::format("{}: expected the table [run] only, found '{}'", place(path, node), key.str()));
+      return invalid_argument(
+          fmt::format("{}: expected the table [run] only, found '{}'", place(path, node), key.str()));
     }
     for (const auto& [name, value] : *node.as_table()) {
       TRIREME_RETURN_IF_ERROR(add_setting(path, name.str(), value, values));

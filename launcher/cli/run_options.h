@@ -37,8 +37,8 @@ struct RunOptions {
 
 struct Setting {
   std::string_view name;
-  std::string_view flags;        // As CLI11 wants them: "-n,--ranks".
-  std::string_view value;        // What a value is called in the help; "" for a switch.
+  std::string_view flags;  // As CLI11 wants them: "-n,--ranks".
+  std::string_view value;  // What a value is called in the help; "" for a switch.
   std::string_view default_text;
   std::string_view help;
   Status (*apply)(RunOptions& options, const std::string& value);

@@ -74,12 +74,20 @@ const std::vector<Setting>& run_settings() {
        [](O& o, S v) { return parse_seconds(v, o.timeout_ms); }},
       {"export", "-x,--export", "NAME[=VALUE]", "",
        "give the ranks this variable (they have all of ours anyway); NAME alone must exist; repeatable",
-       [](O& o, S v) { o.exports.push_back(v); return Status::ok(); }, true},
+       [](O& o, S v) {
+         o.exports.push_back(v);
+         return Status::ok();
+       },
+       true},
       {"output-dir", "--output-dir", "DIR", "",
        "write rank-K.out, rank-K.err, merged.log and attempt-A.json to DIR, too",
        [](O& o, S v) { return parse_text(v, o.output_directory); }},
       {"no-tag", "--no-tag", "", "false", "pass output through as it is, without 'host:rank ' before each line",
-       [](O& o, S v) { Status s = parse_switch(v, o.tag_output); o.tag_output = !o.tag_output; return s; }},
+       [](O& o, S v) {
+         Status s = parse_switch(v, o.tag_output);
+         o.tag_output = !o.tag_output;
+         return s;
+       }},
       {"oversubscribe", "--oversubscribe", "", "false", "don't warn about more ranks than processors",
        [](O& o, S v) { return parse_switch(v, o.oversubscribe); }},
       {"stdin", "--stdin", "RANK|all|none|auto", "auto",

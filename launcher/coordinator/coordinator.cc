@@ -50,9 +50,10 @@ Status Coordinator::start(JobSpec job) {
   store.death_notice_ms = kDeathNoticeMs;
   TRIREME_ASSIGN_OR_RETURN(store_, StoreServer::start(std::move(store)));
   job.store_address = store_->address();
-  TRIREME_ASSIGN_OR_RETURN(link_, Link::open(*loop_, std::move(shim_.socket),
-                                             [this](const Message& message) { on_message(message); },
-                                             [this](const Status& why) { on_link_end(why); }));
+  TRIREME_ASSIGN_OR_RETURN(link_,
+                           Link::open(
+                               *loop_, std::move(shim_.socket), [this](const Message& message) { on_message(message); },
+                               [this](const Status& why) { on_link_end(why); }));
   TRIREME_RETURN_IF_ERROR(loop_->watch(signals_.fd(), EventLoop::kRead, [this] { on_signals(); }));
   begun_at_ns_ = system_clock().now_ns();
   link_->send(message::Configure{kProtocolVersion, std::move(job)});
@@ -80,7 +81,9 @@ void Coordinator::act(const action::ArmTimer& arm) {
   loop_->after_ms(arm.delay_ms, [this, arm] { feed(event::TimerFired{arm.timer, arm.epoch}); });
 }
 
-void Coordinator::act(const action::AnnounceDeath& death) { store_->announce_death(death.rank, death.reason); }
+void Coordinator::act(const action::AnnounceDeath& death) {
+  store_->announce_death(death.rank, death.reason);
+}
 
 void Coordinator::act(const action::Finish&) {
   finished_ = true;

@@ -102,8 +102,7 @@ void CoordinatorState::rank_over() {
   phase_ = Phase::leftovers;
   emit(message::SignalLeftovers{epoch_, SIGTERM});
   emit(message::SignalLeftovers{epoch_, SIGCONT});
-  const std::uint64_t patience =
-      stopping() ? options_.grace_ms : std::min(options_.grace_ms, options_.leftover_ms);
+  const std::uint64_t patience = stopping() ? options_.grace_ms : std::min(options_.grace_ms, options_.leftover_ms);
   emit(action::ArmTimer{Timer::leftovers, epoch_, patience});
 }
 
@@ -125,8 +124,7 @@ void CoordinatorState::on(const event::TimerFired& fired) {
   if (fired.timer == Timer::timeout) {
     if (stopping()) return;
     timed_out_ = true;
-    emit(message::Notice{"the job has run for " + format_duration_ms(options_.timeout_ms) +
-                                       " (--timeout): ending it"});
+    emit(message::Notice{"the job has run for " + format_duration_ms(options_.timeout_ms) + " (--timeout): ending it"});
     if (phase_ == Phase::running || phase_ == Phase::settling) end_ranks(SIGTERM);
     return;
   }
@@ -135,8 +133,9 @@ void CoordinatorState::on(const event::TimerFired& fired) {
   if (fired.timer == Timer::grace && phase_ == Phase::ending) return kill_all();
   if (fired.timer == Timer::leftovers && phase_ == Phase::leftovers) return kill_all();
   if (fired.timer == Timer::give_up && phase_ == Phase::killing) {
-    emit(message::Notice{"some processes of the job could not be killed (waiting in the kernel, or "
-                                       "owned by another user): giving up on them"});
+    emit(
+        message::Notice{"some processes of the job could not be killed (waiting in the kernel, or "
+                        "owned by another user): giving up on them"});
     finish();
   }
 }
@@ -149,7 +148,7 @@ void CoordinatorState::on(const event::StopSignal& stop) {
   }
   stop_signal_ = stop.signal;
   emit(message::Notice{fmt::format("received {}: telling the ranks, and killing what is left after {}",
-                                                 signal_name(stop.signal), format_duration_ms(options_.grace_ms))});
+                                   signal_name(stop.signal), format_duration_ms(options_.grace_ms))});
   if (phase_ == Phase::running || phase_ == Phase::settling || phase_ == Phase::ending) end_ranks(stop.signal);
 }
 
@@ -158,11 +157,13 @@ void CoordinatorState::on(const event::UserSignal& user) {
   emit(message::SignalRanks{epoch_, user.signal});
 }
 
-void CoordinatorState::on(const message::OutputClosed&) {
+void CoordinatorState::on(const message::OutputClosed& closed) {
   if (stopping()) return;
   stop_signal_ = SIGPIPE;
-  emit(message::Notice{"nobody reads standard output any more: ending the job "
-                                     "(with --output-dir it would go on)"});
+  emit(
+      message::Notice{fmt::format("standard output cannot be written any more ({}): ending the job (with "
+                                  "--output-dir it would go on)",
+                                  closed.reason)});
   if (phase_ == Phase::running || phase_ == Phase::settling) end_ranks(SIGTERM);
 }
 
@@ -189,10 +190,10 @@ void CoordinatorState::finish_or_restart() {
   if (!may_restart()) return finish();
   ++record_.restarts;
   const int culprit = attempt().first_failure;
-  emit(message::Notice{fmt::format(
-      "{} ended: {}. Starting all {} ranks again: attempt {}, epoch {} (restart {} of {})", name_of(culprit),
-      attempt().ranks[static_cast<std::size_t>(culprit)].describe(), options_.world_size, attempt().attempt + 1,
-      epoch_ + 1, record_.restarts, options_.max_restarts)});
+  emit(message::Notice{fmt::format("{} ended: {}. Starting all {} ranks again: attempt {}, epoch {} (restart {} of {})",
+                                   name_of(culprit), attempt().ranks[static_cast<std::size_t>(culprit)].describe(),
+                                   options_.world_size, attempt().attempt + 1, epoch_ + 1, record_.restarts,
+                                   options_.max_restarts)});
   begin_attempt();
 }
 

@@ -32,13 +32,13 @@ namespace trireme {
 
 struct CoordinatorOptions {
   int world_size = 1;
-  std::string host;                  // For messages to people.
+  std::string host;  // For messages to people.
   int max_restarts = 0;
-  std::uint64_t settle_ms = 2'000;   // From the first failure to SIGTERM for the others.
-  std::uint64_t grace_ms = 10'000;   // From SIGTERM to SIGKILL.
-  std::uint64_t leftover_ms = 2'000; // The same for what ranks leave behind, unless the job is being stopped.
-  std::uint64_t give_up_ms = 10'000; // From SIGKILL to giving up on processes that the kernel cannot end.
-  std::uint64_t timeout_ms = 0;      // For the whole job; 0: none.
+  std::uint64_t settle_ms = 2'000;    // From the first failure to SIGTERM for the others.
+  std::uint64_t grace_ms = 10'000;    // From SIGTERM to SIGKILL.
+  std::uint64_t leftover_ms = 2'000;  // The same for what ranks leave behind, unless the job is being stopped.
+  std::uint64_t give_up_ms = 10'000;  // From SIGKILL to giving up on processes that the kernel cannot end.
+  std::uint64_t timeout_ms = 0;       // For the whole job; 0: none.
 };
 
 namespace event {
@@ -87,9 +87,9 @@ struct Finish {
 };
 }  // namespace action
 
-using Action = std::variant<action::BeginEpoch, action::ArmTimer, action::AnnounceDeath, action::Finish,
-                            message::StartAttempt, message::SignalRanks, message::SignalLeftovers, message::KillAll,
-                            message::Notice>;
+using Action =
+    std::variant<action::BeginEpoch, action::ArmTimer, action::AnnounceDeath, action::Finish, message::StartAttempt,
+                 message::SignalRanks, message::SignalLeftovers, message::KillAll, message::Notice>;
 
 class CoordinatorState {
  public:
@@ -113,7 +113,7 @@ class CoordinatorState {
   void on(const message::StartFailed& failed);
   void on(const message::RankExited& exited);
   void on(const message::Quiet& quiet);
-  void on(const message::OutputClosed&);
+  void on(const message::OutputClosed& closed);
 
   template <typename A>
   void emit(A action) {

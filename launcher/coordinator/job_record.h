@@ -48,9 +48,9 @@ std::string_view to_string(Outcome outcome);
 struct JobRecord {
   Outcome outcome = Outcome::running;
   int exit_code = 0;
-  int stop_signal = 0;          // When stopped.
+  int stop_signal = 0;  // When stopped.
   int restarts = 0;
-  std::string lost;             // Why the host's shim was lost, if it was.
+  std::string lost;  // Why the host's shim was lost, if it was.
   std::vector<AttemptRecord> attempts;
 };
 

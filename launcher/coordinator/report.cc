@@ -45,9 +45,9 @@ std::string describe_failure(const JobRecord& record, const AttemptRecord& attem
   if (culprit.state == RankRecord::State::start_failed) {
     return fmt::format("trireme: rank {} could not be started on host {}: {}\n", rank, job.host, culprit.error);
   }
-  std::string text = fmt::format("trireme: rank {} (host {}, pid {}) failed first: {}, {} after the attempt began", rank,
-                                 job.host, culprit.pid, culprit.describe(),
-                                 format_duration_ms(culprit.ended_at_ms - attempt.started_at_ms));
+  std::string text =
+      fmt::format("trireme: rank {} (host {}, pid {}) failed first: {}, {} after the attempt began", rank, job.host,
+                  culprit.pid, culprit.describe(), format_duration_ms(culprit.ended_at_ms - attempt.started_at_ms));
   if (record.restarts > 0) text += fmt::format(" (attempt {}, after {} restarts)", attempt.attempt, record.restarts);
   text += '\n';
   if (culprit.last_lines.empty()) {

@@ -69,7 +69,8 @@ void Link::deliver() {
   while (open_ && incoming_.size() - begin >= kHeaderBytes) {
     WireReader header(std::string_view(incoming_).substr(begin, kHeaderBytes));
     const std::uint32_t length = header.u32();
-    if (length > kMaxMessageBytes) return end(data_loss("a launcher message claims " + std::to_string(length) + " bytes"));
+    if (length > kMaxMessageBytes)
+      return end(data_loss("a launcher message claims " + std::to_string(length) + " bytes"));
     if (incoming_.size() - begin - kHeaderBytes < length) break;
     Result<Message> message = decode(std::string_view(incoming_).substr(begin + kHeaderBytes, length));
     if (!message.is_ok()) return end(message.status());

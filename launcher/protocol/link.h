@@ -18,8 +18,7 @@ class Link {
  public:
   // `on_message` gets every message in order; `on_end` is called once, when the other
   // end is gone or sent garbage, and the link is closed then.
-  static Result<std::unique_ptr<Link>> open(EventLoop& loop, Socket socket,
-                                            std::function<void(Message)> on_message,
+  static Result<std::unique_ptr<Link>> open(EventLoop& loop, Socket socket, std::function<void(Message)> on_message,
                                             std::function<void(const Status&)> on_end);
   ~Link();
   Link(const Link&) = delete;

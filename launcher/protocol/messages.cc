@@ -70,6 +70,8 @@ void fields(A& archive, M& m) {
     archive(m.epoch);
   } else if constexpr (is<M, message::Notice>) {
     archive(m.text);
+  } else if constexpr (is<M, message::OutputClosed>) {
+    archive(m.reason);
   } else if constexpr (is<M, message::RankStarted>) {
     archive(m.epoch, m.rank, m.pid);
   } else if constexpr (is<M, message::StartFailed>) {
@@ -77,7 +79,7 @@ void fields(A& archive, M& m) {
   } else if constexpr (is<M, message::RankExited>) {
     archive(m.epoch, m.rank, m.exit.signaled, m.exit.code, m.exit.signal, m.exit.core_dumped, m.last_lines);
   } else {
-    static_assert(is<M, message::Shutdown> || is<M, message::OutputClosed>, "a message without a list of fields");
+    static_assert(is<M, message::Shutdown>, "a message without a list of fields");
   }
 }
 

@@ -35,13 +35,13 @@ struct JobSpec {
   std::string host;                      // As it appears in tags and reports.
   int world_size = 0;
   int node_rank = 0;
-  std::vector<int> ranks;                // This host's, in order of local rank.
+  std::vector<int> ranks;  // This host's, in order of local rank.
   std::string store_address;
-  std::string secret;                    // Goes to ranks by a sealed descriptor, never by argv or environment.
+  std::string secret;  // Goes to ranks by a sealed descriptor, never by argv or environment.
   StdinMode stdin_mode = StdinMode::none;
   int stdin_rank = 0;
   bool tag_output = true;
-  std::string output_directory;          // "": no files.
+  std::string output_directory;  // "": no files.
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -100,8 +100,10 @@ struct RankExited {
 struct Quiet {
   std::int64_t epoch = 0;
 };
-// Nobody reads the launcher's standard output any more.
-struct OutputClosed {};
+// The launcher's standard output cannot be written any more (its reader is gone, its disk is full).
+struct OutputClosed {
+  std::string reason;
+};
 
 }  // namespace message
 

@@ -9,9 +9,9 @@
 namespace trireme {
 
 Status ExitRecord::write(const JobSpec& job, const message::StartAttempt& attempt) const {
-  nlohmann::ordered_json json = {{"job_id", job.job_id},       {"host", job.host},
-                                 {"boot_id", boot_id()},       {"attempt", attempt.attempt},
-                                 {"epoch", attempt.epoch},     {"ranks", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"job_id", job.job_id},   {"host", job.host},
+                                 {"boot_id", boot_id()},   {"attempt", attempt.attempt},
+                                 {"epoch", attempt.epoch}, {"ranks", nlohmann::ordered_json::array()}};
   for (const Entry& entry : entries) {
     nlohmann::ordered_json rank = {{"rank", entry.rank}, {"pid", entry.pid}, {"started", entry.started}};
     if (entry.started) {

@@ -11,6 +11,13 @@ constexpr std::size_t kCongestedBytes = std::size_t{8} << 20;
 constexpr std::string_view kClearLine = "\r\x1b[K";
 constexpr int kColours[] = {36, 32, 33, 35, 34, 31, 96, 92, 93, 95, 94, 91};
 
+// What a terminal would show of a line that overwrote itself.
+std::string_view shown_part(std::string_view line) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  const std::size_t replaced = line.rfind('\r');
+  return replaced == std::string_view::npos ? line : line.substr(replaced + 1);
+}
+
 }  // namespace
 
 std::string rank_file_path(const std::string& folder, int rank, int attempt, OutputStream stream) {
@@ -64,59 +71,69 @@ std::string OutputRouter::tag(int local, bool coloured) const {
 void OutputRouter::write(int local, OutputStream stream, std::string_view bytes) {
   RankOutput& rank = ranks_[static_cast<std::size_t>(local)];
   write_file(rank.file[static_cast<int>(stream)].get(), bytes);
-  OutputSink& target = sink(stream);
-  const std::string plain_tag = tag(local, false);
-  const std::string shown_tag = target.is_terminal() && coloured_ ? tag(local, true) : plain_tag;
-  std::string shown;
-  std::string merged;
-  LineSplitter& splitter = rank.splitter[static_cast<int>(stream)];
-  splitter.feed(bytes, [&](std::string_view line) {
-    rank.last_lines.add(line);
-    if (job_.tag_output) shown.append(shown_tag).append(line).append("\n");
-    if (merged_) merged.append(plain_tag).append(line).append("\n");
-  });
-  write_file(merged_.get(), merged);
-  if (!job_.tag_output) {
-    target.write(bytes);
-  } else {
-    write_lines(stream, shown);
-    if (target.is_terminal()) show_progress(local, stream);
-  }
+  if (!job_.tag_output) sink(stream).write(bytes);
+  Lines lines = lines_for(local, stream);
+  rank.splitter[static_cast<int>(stream)].feed(bytes, [&](std::string_view line) { lines.add(line); });
+  deliver(local, stream, lines);
 }
 
 void OutputRouter::end_of_stream(int local, OutputStream stream) {
   RankOutput& rank = ranks_[static_cast<std::size_t>(local)];
-  rank.splitter[static_cast<int>(stream)].finish([&](std::string_view line) {
-    rank.last_lines.add(line);
-    write_file(merged_.get(), tag(local, false).append(line).append("\n"));
-    if (job_.tag_output) {
-      const bool coloured = sink(stream).is_terminal() && coloured_;
-      write_lines(stream, tag(local, coloured).append(line).append("\n"));
-    }
-  });
+  Lines lines = lines_for(local, stream);
+  rank.splitter[static_cast<int>(stream)].finish([&](std::string_view line) { lines.add(line); });
+  deliver(local, stream, lines);
 }
 
-// A progress line on the terminal makes room and comes back below.
-void OutputRouter::write_lines(OutputStream stream, std::string_view lines) {
-  if (lines.empty()) return;
-  if (progress_.empty() || !sink(stream).is_terminal()) return sink(stream).write(lines);
-  sink(stream).write(std::string(kClearLine).append(lines).append(progress_));
+OutputRouter::Lines OutputRouter::lines_for(int local, OutputStream stream) {
+  Lines lines;
+  lines.last_lines = &ranks_[static_cast<std::size_t>(local)].last_lines;
+  lines.terminal = sink(stream).is_terminal();
+  lines.plain_tag = tag(local, false);
+  lines.shown_tag = lines.terminal && coloured_ ? tag(local, true) : lines.plain_tag;
+  return lines;
 }
 
-void OutputRouter::show_progress(int local, OutputStream stream) {
+void OutputRouter::Lines::add(std::string_view line) {
+  last_lines->add(line);
+  shown.append(shown_tag).append(terminal ? shown_part(line) : line).append("\n");
+  merged.append(plain_tag).append(line).append("\n");
+}
+
+void OutputRouter::deliver(int local, OutputStream stream, const Lines& lines) {
+  write_file(merged_.get(), lines.merged);
+  if (!job_.tag_output) return;
+  if (lines.terminal) return write_terminal(stream, lines.shown, next_progress(local, stream));
+  sink(stream).write(lines.shown);
+}
+
+// The progress line after this stream's bytes; only a stream of rank 0 changes it.
+std::string OutputRouter::next_progress(int local, OutputStream stream) {
   LineSplitter& splitter = ranks_[static_cast<std::size_t>(local)].splitter[static_cast<int>(stream)];
   splitter.drop_replaced();
-  if (job_.ranks[static_cast<std::size_t>(local)] != 0) return;
+  if (job_.ranks[static_cast<std::size_t>(local)] != 0) return progress_;
   const std::string_view text = splitter.progress();
-  const std::string next = text.empty() ? std::string() : tag(local, coloured_).append(text);
-  if (next == progress_ || (next.empty() && !splitter.held().empty())) return;
-  progress_ = next;
-  sink(stream).write(std::string(kClearLine) + progress_);
+  if (text.empty()) return progress_owner_ == stream ? std::string() : progress_;
+  progress_owner_ = stream;
+  return tag(local, coloured_).append(text);
+}
+
+// The progress line makes room and comes back below.
+void OutputRouter::write_terminal(OutputStream stream, std::string_view lines, const std::string& progress) {
+  if (lines.empty() && progress == progress_) return;
+  std::string text(progress_.empty() ? std::string_view() : kClearLine);
+  text.append(lines).append(progress);
+  progress_ = progress;
+  sink(stream).write(text);
+}
+
+void OutputRouter::write_own_line(std::string_view line) {
+  if (sink(OutputStream::err).is_terminal()) return write_terminal(OutputStream::err, line, progress_);
+  sink(OutputStream::err).write(line);
 }
 
 void OutputRouter::notice(std::string_view text) {
   const std::string line = fmt::format("trireme: {}\n", text);
-  write_lines(OutputStream::err, line);
+  write_own_line(line);
   write_file(merged_.get(), line);
 }
 
@@ -126,8 +143,7 @@ void OutputRouter::write_file(File* file, std::string_view bytes) {
   const Status written = file->write(bytes);
   if (written.is_ok() || told_file_error_) return;
   told_file_error_ = true;
-  write_lines(OutputStream::err, fmt::format("trireme: output files are incomplete from here on: {}\n",
-                                             written.to_string()));
+  write_own_line(fmt::format("trireme: output files are incomplete from here on: {}\n", written.to_string()));
 }
 
 std::vector<std::string> OutputRouter::last_lines(int local) const {
@@ -148,10 +164,10 @@ bool OutputRouter::flushed() const {
 }
 
 void OutputRouter::on_sink_change() {
-  if (sinks_[0] && sinks_[0]->closed() && !told_closed_) {
+  if (sinks_[0] && !sinks_[0]->closed().is_ok() && !told_closed_) {
     told_closed_ = true;
     // What is in files is not lost, so with them the job goes on.
-    if (job_.output_directory.empty()) events_.on_closed();
+    if (job_.output_directory.empty()) events_.on_closed(sinks_[0]->closed());
   }
   events_.on_drained();
 }

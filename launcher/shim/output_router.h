@@ -29,8 +29,8 @@ enum class OutputStream { out, err };
 class OutputRouter {
  public:
   struct Events {
-    std::function<void()> on_drained;  // congested() and flushed() may have changed.
-    std::function<void()> on_closed;   // Nobody reads standard output any more.
+    std::function<void()> on_drained;                  // congested() and flushed() may have changed.
+    std::function<void(const Status& why)> on_closed;  // Standard output cannot be written any more.
   };
   // Errors: what opening the merged file says.
   static Result<std::unique_ptr<OutputRouter>> create(EventLoop& loop, const JobSpec& job, Events events);
@@ -54,12 +54,25 @@ class OutputRouter {
     std::unique_ptr<File> file[2];
     LastLines last_lines;
   };
+  // The whole lines among some bytes of one stream, as each destination wants them.
+  struct Lines {
+    void add(std::string_view line);
+    LastLines* last_lines = nullptr;
+    bool terminal = false;
+    std::string plain_tag;
+    std::string shown_tag;
+    std::string shown;
+    std::string merged;
+  };
   OutputRouter(const JobSpec& job, Events events) : job_(job), events_(std::move(events)) {}
   void open_sinks(EventLoop& loop);
   OutputSink& sink(OutputStream stream);
   std::string tag(int local, bool coloured) const;
-  void write_lines(OutputStream stream, std::string_view lines);
-  void show_progress(int local, OutputStream stream);
+  Lines lines_for(int local, OutputStream stream);
+  void deliver(int local, OutputStream stream, const Lines& lines);
+  std::string next_progress(int local, OutputStream stream);
+  void write_terminal(OutputStream stream, std::string_view lines, const std::string& progress);
+  void write_own_line(std::string_view line);
   void write_file(File* file, std::string_view bytes);
   void on_sink_change();
 
@@ -69,6 +82,7 @@ class OutputRouter {
   std::unique_ptr<File> merged_;
   std::vector<RankOutput> ranks_;
   std::string progress_;  // On the terminal now, "" when none.
+  OutputStream progress_owner_ = OutputStream::out;
   bool coloured_ = false;
   bool told_closed_ = false;
   bool told_file_error_ = false;

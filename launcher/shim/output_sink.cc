@@ -23,7 +23,7 @@ OutputSink::~OutputSink() {
 }
 
 void OutputSink::write(std::string_view text) {
-  if (closed_ || text.empty()) return;
+  if (!closed_.is_ok() || text.empty()) return;
   queue_ += text;
   if (watched_) return;  // Waiting for the reader.
   if (!own_.valid() && !kind_.regular_file) {
@@ -37,10 +37,10 @@ void OutputSink::write(std::string_view text) {
 void OutputSink::flush() {
   const bool had_queue = watched_;
   const std::size_t most = own_.valid() || kind_.regular_file ? std::string::npos : kSmallWriteBytes;
-  while (!closed_ && written_ < queue_.size()) {
+  while (closed_.is_ok() && written_ < queue_.size()) {
     const Transfer sent = write_some(fd_, std::string_view(queue_).substr(written_, most));
     if (sent.state == Transfer::State::would_block) break;
-    if (sent.state != Transfer::State::moved) return close();
+    if (sent.state != Transfer::State::moved) return close(sent.error_number);
     written_ += sent.bytes;
     if (most != std::string::npos && watched_) break;  // Ask again whether it would block.
   }
@@ -59,8 +59,8 @@ void OutputSink::flush() {
   if (!watched_) watched_ = loop_.watch(fd_, EventLoop::kWrite, [this] { flush(); }).is_ok();
 }
 
-void OutputSink::close() {
-  closed_ = true;
+void OutputSink::close(int error_number) {
+  closed_ = errno_status(error_number, "write");
   queue_.clear();
   written_ = 0;
   if (watched_) loop_.forget(fd_);

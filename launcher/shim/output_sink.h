@@ -25,13 +25,13 @@ class OutputSink {
 
   void write(std::string_view text);
   std::size_t pending_bytes() const { return queue_.size() - written_; }
-  // The reader is gone: everything written is dropped from now on.
-  bool closed() const { return closed_; }
+  // Not ok when the stream cannot be written any more: everything is dropped from now on.
+  const Status& closed() const { return closed_; }
   bool is_terminal() const { return kind_.terminal; }
 
  private:
   void flush();
-  void close();
+  void close(int error_number);
 
   EventLoop& loop_;
   StreamKind kind_;
@@ -40,7 +40,7 @@ class OutputSink {
   std::function<void()> on_change_;
   std::string queue_;
   std::size_t written_ = 0;  // Of queue_.
-  bool closed_ = false;
+  Status closed_;
   bool watched_ = false;
 };
 

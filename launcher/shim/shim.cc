@@ -38,11 +38,10 @@ Status Shim::start(Socket socket) {
     child_signals_->take();
     check_quiet();
   }));
-  TRIREME_ASSIGN_OR_RETURN(link_, Link::open(*loop_, std::move(socket),
-                                             [this](const Message& message) { on_message(message); },
-                                             [this](const Status& why) {
-                                               end_with(shutdown_ ? Status::ok() : why.with_context("coordinator"));
-                                             }));
+  TRIREME_ASSIGN_OR_RETURN(
+      link_, Link::open(
+                 *loop_, std::move(socket), [this](const Message& message) { on_message(message); },
+                 [this](const Status& why) { end_with(shutdown_ ? Status::ok() : why.with_context("coordinator")); }));
   return Status::ok();
 }
 
@@ -65,9 +64,10 @@ void Shim::end_with(Status status) {
 
 void Shim::on(const message::Configure& configure) {
   if (configure.version != kProtocolVersion) {
-    return end_with(mismatch(fmt::format("the coordinator speaks version {} of the launcher's protocol, this shim "
-                                         "version {}: install the same release on all hosts",
-                                         configure.version, kProtocolVersion)));
+    return end_with(
+        mismatch(fmt::format("the coordinator speaks version {} of the launcher's protocol, this shim "
+                             "version {}: install the same release on all hosts",
+                             configure.version, kProtocolVersion)));
   }
   job_ = configure.job;
   const auto prepare = [this]() -> Status {
@@ -79,7 +79,7 @@ void Shim::on(const message::Configure& configure) {
       set_reading(!router_->congested());
       if (shutdown_ && router_->flushed()) done_ = true;
     };
-    events.on_closed = [this] { link_->send(message::OutputClosed{}); };
+    events.on_closed = [this](const Status& why) { link_->send(message::OutputClosed{why.message()}); };
     TRIREME_ASSIGN_OR_RETURN(router_, OutputRouter::create(*loop_, job_, std::move(events)));
     stdin_ = std::make_unique<StdinSource>(*loop_, job_);
     return Status::ok();
@@ -110,7 +110,8 @@ void Shim::on(const message::StartAttempt& start) {
 
 Status Shim::start_rank(int local) {
   UniqueFd keep;
-  TRIREME_ASSIGN_OR_RETURN(const int stdin_fd, stdin_->descriptor_for(job_.ranks[static_cast<std::size_t>(local)], keep));
+  TRIREME_ASSIGN_OR_RETURN(const int stdin_fd,
+                           stdin_->descriptor_for(job_.ranks[static_cast<std::size_t>(local)], keep));
   TRIREME_ASSIGN_OR_RETURN(RankProcess process, RankProcess::start(job_, attempt_, local, stdin_fd, secret_.get()));
   ranks_.push_back(std::move(process));
   RankProcess& rank = ranks_.back();
@@ -133,8 +134,9 @@ Status Shim::start_rank(int local) {
 void Shim::report_not_started(int failed_local, const Status& why) {
   for (int local = failed_local; local < static_cast<int>(job_.ranks.size()); ++local) {
     const bool is_cause = local == failed_local;
-    link_->send(message::StartFailed{attempt_.epoch, job_.ranks[static_cast<std::size_t>(local)], is_cause,
-                                     is_cause ? why.message() : "not tried, because another rank could not be started"});
+    link_->send(
+        message::StartFailed{attempt_.epoch, job_.ranks[static_cast<std::size_t>(local)], is_cause,
+                             is_cause ? why.message() : "not tried, because another rank could not be started"});
   }
 }
 
@@ -256,7 +258,9 @@ void Shim::kill_until_quiet() {
   if (!quiet_) loop_->after_ms(kKillAgainMs, [this] { kill_until_quiet(); });
 }
 
-void Shim::on(const message::Notice& notice) { router_->notice(notice.text); }
+void Shim::on(const message::Notice& notice) {
+  router_->notice(notice.text);
+}
 
 void Shim::on(const message::Shutdown&) {
   shutdown_ = true;

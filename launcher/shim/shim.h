@@ -69,9 +69,9 @@ class Shim {
   std::vector<RankProcess> ranks_;
   ExitRecord record_;
   int running_ = 0;
-  bool quiet_ = true;      // No attempt, or its Quiet has been sent.
+  bool quiet_ = true;  // No attempt, or its Quiet has been sent.
   bool killing_ = false;
-  bool reading_ = true;    // False while the readers of our output are far behind.
+  bool reading_ = true;  // False while the readers of our output are far behind.
   bool shutdown_ = false;
   bool done_ = false;
   Status result_;

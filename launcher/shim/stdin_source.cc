@@ -27,7 +27,8 @@ void StdinSource::begin_attempt() {
 }
 
 Result<int> StdinSource::descriptor_for(int rank, UniqueFd& keep) {
-  const bool reads = job_.stdin_mode == StdinMode::all || (job_.stdin_mode == StdinMode::one && rank == job_.stdin_rank);
+  const bool reads =
+      job_.stdin_mode == StdinMode::all || (job_.stdin_mode == StdinMode::one && rank == job_.stdin_rank);
   if (!reads) return -1;
   if (!copies()) return 0;
   TRIREME_ASSIGN_OR_RETURN(Pipe pipe, make_pipe());

@@ -69,14 +69,14 @@ bool input_ready(int fd) {
 }
 
 StreamKind stream_kind(int fd) {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd, &info) != 0) return {};
   return {.regular_file = S_ISREG(info.st_mode), .terminal = ::isatty(fd) == 1, .socket = S_ISSOCK(info.st_mode)};
 }
 
 bool same_stream(int a, int b) {
-  struct stat first{};
-  struct stat second{};
+  struct stat first {};
+  struct stat second {};
   if (::fstat(a, &first) != 0 || ::fstat(b, &second) != 0) return false;
   return !S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino &&
          first.st_rdev == second.st_rdev;
@@ -123,7 +123,9 @@ std::vector<std::string> environment_block() {
   return block;
 }
 
-void set_process_name(const std::string& name) { ::prctl(PR_SET_NAME, name.c_str(), 0, 0, 0); }
+void set_process_name(const std::string& name) {
+  ::prctl(PR_SET_NAME, name.c_str(), 0, 0, 0);
+}
 
 Result<std::string> executable_path() {
   char path[4096];
@@ -141,7 +143,7 @@ Status execute(const std::string& path, const std::vector<std::string>& argument
 }
 
 bool is_executable_file(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 

@@ -59,7 +59,9 @@ std::vector<Pid> descendants_except(Pid root, const std::set<Pid>& spared) {
 
 }  // namespace
 
-std::vector<Pid> descendants_of(Pid root) { return descendants_except(root, {}); }
+std::vector<Pid> descendants_of(Pid root) {
+  return descendants_except(root, {});
+}
 
 void signal_processes(const std::vector<Pid>& pids, int signal) {
   for (const Pid pid : pids) ::kill(static_cast<pid_t>(pid), signal);

@@ -146,13 +146,13 @@ class Simulation {
     if (random_() % 100 < static_cast<std::uint32_t>(stop_probability_)) feed(event::StopSignal{SIGINT});
     if (finished_) return;
     if (random_() % 10 == 0) feed(event::UserSignal{SIGUSR1});
-    if (random_() % 400 == 0) feed(message::OutputClosed{});
+    if (random_() % 400 == 0) feed(message::OutputClosed{"gone"});
     if (finished_ || epoch_ < 2) return;
     const std::int64_t old = 1 + static_cast<std::int64_t>(pick(static_cast<std::size_t>(epoch_ - 1)));
     const int rank = static_cast<int>(pick(ranks_.size()));
-    for (const Event& stale : std::vector<Event>{message::RankExited{old, rank, code(1), {}}, message::Quiet{old},
-                                                 message::RankStarted{old, rank, 9}, event::TimerFired{Timer::grace, old},
-                                                 message::StartFailed{old, rank, true, "late"}}) {
+    for (const Event& stale : std::vector<Event>{
+             message::RankExited{old, rank, code(1), {}}, message::Quiet{old}, message::RankStarted{old, rank, 9},
+             event::TimerFired{Timer::grace, old}, message::StartFailed{old, rank, true, "late"}}) {
       ASSERT_TRUE(state_->handle(stale, ++now_).empty()) << "an old epoch had an effect";
     }
   }

@@ -20,7 +20,8 @@ TEST_F(ExitCode, OfTheOnlyRankThatFails) {
     EXPECT_EQ(result.code, code);
     EXPECT_NE(result.err.find("rank 1 (host "), std::string::npos) << result.err;
     EXPECT_NE(result.err.find("failed first: exit code " + std::to_string(code)), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("ranks 0, 2: ended by the launcher, signal 15 (SIGTERM)"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("ranks 0, 2: ended by the launcher, signal 15 (SIGTERM)"), std::string::npos)
+        << result.err;
   }
 }
 
@@ -46,7 +47,8 @@ TEST_F(ExitCode, TimeoutIs124AndLeavesNothing) {
 }
 
 TEST_F(ExitCode, ProgramsOfOthersRunToo) {
-  const RunResult result = trireme({"run", "--oversubscribe", "-n", "2", "sh", "-c", "echo $TRIREME_RANK/$TRIREME_WORLD_SIZE"});
+  const RunResult result =
+      trireme({"run", "--oversubscribe", "-n", "2", "sh", "-c", "echo $TRIREME_RANK/$TRIREME_WORLD_SIZE"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find(":0 0/2\n"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find(":1 1/2\n"), std::string::npos) << result.out;

@@ -58,8 +58,8 @@ TEST_F(Input, GoesToAll) {
 
 // A shell that reads its script from the stream that it shares with the job.
 TEST_F(Input, WhatNoRankReadsStaysForTheShell) {
-  ASSERT_TRUE(write_file_atomically(file("script"), std::string(TRIREME_BINARY_DIR) +
-                                                        "/bin/trireme run -n 1 -- true\necho survived\n")
+  ASSERT_TRUE(write_file_atomically(file("script"),
+                                    std::string(TRIREME_BINARY_DIR) + "/bin/trireme run -n 1 -- true\necho survived\n")
                   .is_ok());
   SpawnOptions options;
   options.program = "sh";

@@ -43,7 +43,9 @@ void LaunchTest::SetUp() {
   folder_ = *folder;
 }
 
-void LaunchTest::TearDown() { EXPECT_TRUE(remove_tree(folder_).is_ok()); }
+void LaunchTest::TearDown() {
+  EXPECT_TRUE(remove_tree(folder_).is_ok());
+}
 
 LaunchTest::Running LaunchTest::start(const std::vector<std::string>& arguments, const std::string& stdin_path,
                                       const std::vector<std::string>& environment) {

@@ -12,16 +12,37 @@ namespace {
 
 std::vector<Message> samples() {
   message::Configure configure;
-  configure.job = {"job", "prog", {"", "a b", std::string("\0\xff", 2)}, {"A=1"}, "/tmp", "host", 4, 1, {2, 3},
-                   "127.0.0.1:1", "secret", StdinMode::all, 2, false, "out"};
+  configure.job = {"job",
+                   "prog",
+                   {"", "a b", std::string("\0\xff", 2)},
+                   {"A=1"},
+                   "/tmp",
+                   "host",
+                   4,
+                   1,
+                   {2, 3},
+                   "127.0.0.1:1",
+                   "secret",
+                   StdinMode::all,
+                   2,
+                   false,
+                   "out"};
   ExitState exit;
   exit.signaled = true;
   exit.signal = 11;
   exit.core_dumped = true;
-  return {configure, message::StartAttempt{3, 2}, message::SignalRanks{3, 15}, message::SignalLeftovers{3, 18},
-          message::KillAll{4}, message::Notice{"text"}, message::Shutdown{}, message::RankStarted{3, 1, 4711},
-          message::StartFailed{3, 1, true, "why"}, message::RankExited{3, 1, exit, {"x", ""}}, message::Quiet{3},
-          message::OutputClosed{}};
+  return {configure,
+          message::StartAttempt{3, 2},
+          message::SignalRanks{3, 15},
+          message::SignalLeftovers{3, 18},
+          message::KillAll{4},
+          message::Notice{"text"},
+          message::Shutdown{},
+          message::RankStarted{3, 1, 4711},
+          message::StartFailed{3, 1, true, "why"},
+          message::RankExited{3, 1, exit, {"x", ""}},
+          message::Quiet{3},
+          message::OutputClosed{"why"}};
 }
 
 TEST(Messages, EveryKindSurvivesTheWire) {
@@ -65,11 +86,14 @@ TEST(Link, KeepsOrderWhenTheOtherEndIsSlow) {
   auto ends = connected_pair().value();
   std::vector<std::string> received;
   int ended = 0;
-  auto reader = Link::open(*loop, std::move(ends.second),
-                           [&](const Message& m) { received.push_back(std::get<message::Notice>(m).text); },
-                           [&](const Status&) { ++ended; })
+  auto reader = Link::open(
+                    *loop, std::move(ends.second),
+                    [&](const Message& m) { received.push_back(std::get<message::Notice>(m).text); },
+                    [&](const Status&) { ++ended; })
                     .value();
-  auto writer = Link::open(*loop, std::move(ends.first), [](const Message&) { FAIL(); }, [](const Status&) {}).value();
+  auto writer = Link::open(
+                    *loop, std::move(ends.first), [](const Message&) { FAIL(); }, [](const Status&) {})
+                    .value();
   std::vector<std::string> sent;
   for (std::size_t i = 0; i < 200; ++i) {
     sent.push_back(std::to_string(i) + std::string(i * 131, 'x'));

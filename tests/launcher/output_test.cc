@@ -16,7 +16,8 @@ constexpr int kRanks = 8;
 constexpr int kLines = 10'000;
 
 std::string expected_line(int i, int rank) {
-  return "line " + std::to_string(i) + " of rank " + std::to_string(rank) + " " + std::string(static_cast<std::size_t>(i % 97), 'x');
+  return "line " + std::to_string(i) + " of rank " + std::to_string(rank) + " " +
+         std::string(static_cast<std::size_t>(i % 97), 'x');
 }
 
 // Every line of `text` is one whole line of one rank, in that rank's order.
@@ -84,9 +85,11 @@ TEST_F(Output, TheReportShowsTheLastLinesOfTheCulprit) {
 TEST_F(Output, AClosedReaderEndsTheJob) {
   SpawnOptions options;
   options.program = "sh";
-  options.arguments = {"-c", "(" TRIREME_BINARY_DIR
-                             "/bin/trireme run --oversubscribe -n 1 --grace 0.2 -- sh -c 'while :; do echo more; done'; echo "
-                             "code $? > " + file("code") + ") | head -n 1"};
+  options.arguments = {"-c",
+                       "(" TRIREME_BINARY_DIR
+                       "/bin/trireme run --oversubscribe -n 1 --grace 0.2 -- sh -c 'while :; do echo more; done'; echo "
+                       "code $? > " +
+                           file("code") + ") | head -n 1"};
   options.environment = {"PATH=/usr/local/bin:/usr/bin:/bin"};
   Result<ChildProcess> shell = ChildProcess::spawn(options);
   ASSERT_TRUE(shell.is_ok());

@@ -26,8 +26,12 @@ std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
 }
-int rank() { return std::atoi(variable("TRIREME_RANK").c_str()); }
-int attempt() { return std::atoi(variable("TRIREME_ATTEMPT").c_str()); }
+int rank() {
+  return std::atoi(variable("TRIREME_RANK").c_str());
+}
+int attempt() {
+  return std::atoi(variable("TRIREME_ATTEMPT").c_str());
+}
 
 void append_line(const std::string& path, const std::string& line) {
   const trireme::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -154,7 +158,9 @@ int detach_mode(const Arguments& a) {
 }
 
 std::string signal_file;
-void note_signal(int signal) { append_line(signal_file, std::to_string(rank()) + " " + std::to_string(signal)); }
+void note_signal(int signal) {
+  append_line(signal_file, std::to_string(rank()) + " " + std::to_string(signal));
+}
 
 // signals FILE [CODE]: notes USR1, USR2, HUP and TERM of every rank; TERM ends it with CODE, or
 // is ignored when there is none. A child in another process does the same for "c".
@@ -184,7 +190,8 @@ int world_mode(const Arguments& a) {
     std::fprintf(stderr, "join: %s\n", world.status().to_string().c_str());
     return 1;
   }
-  const auto meet = (*world)->exchange("meet", {0, 1, 2}, variable("TRIREME_ATTEMPT"), trireme::Deadline::after_ms(60'000));
+  const auto meet =
+      (*world)->exchange("meet", {0, 1, 2}, variable("TRIREME_ATTEMPT"), trireme::Deadline::after_ms(60'000));
   if (!meet.is_ok()) return 1;
   if (attempt() > 0) {
     std::printf("met %s %s %s in epoch %s\n", (*meet)[0].c_str(), (*meet)[1].c_str(), (*meet)[2].c_str(),
@@ -212,9 +219,10 @@ int environment_mode(const Arguments& a) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<int(const Arguments&)>> modes = {
-      {"exit", exit_mode},     {"raise", raise_mode},     {"attempts", attempts_mode}, {"argv", argv_mode},
-      {"lines", lines_mode},   {"pieces", pieces_mode},   {"long", long_mode},         {"input", input_mode},
-      {"detach", detach_mode}, {"signals", signals_mode}, {"world", world_mode},       {"environment", environment_mode},
+      {"exit", exit_mode},       {"raise", raise_mode}, {"attempts", attempts_mode},
+      {"argv", argv_mode},       {"lines", lines_mode}, {"pieces", pieces_mode},
+      {"long", long_mode},       {"input", input_mode}, {"detach", detach_mode},
+      {"signals", signals_mode}, {"world", world_mode}, {"environment", environment_mode},
       {"hold", hold_mode}};
   const auto mode = argc > 1 ? modes.find(argv[1]) : modes.end();
   if (mode == modes.end()) {

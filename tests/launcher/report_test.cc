@@ -40,9 +40,9 @@ JobSpec job() {
 
 TEST(Report, NamesTheCulpritItsLastLinesAndTheOthers) {
   const std::string text = failure_summary(failed_job(), job());
-  for (const char* part : {"rank 3 (host node1, pid 4711) failed first: signal 11 (SIGSEGV, core dumped)",
-                           "| going well", "ranks 0-2, 4, 6: exit code 1", "rank 5: exit code 0", "exit code 139",
-                           "core_pattern"}) {
+  for (const char* part :
+       {"rank 3 (host node1, pid 4711) failed first: signal 11 (SIGSEGV, core dumped)", "| going well",
+        "ranks 0-2, 4, 6: exit code 1", "rank 5: exit code 0", "exit code 139", "core_pattern"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
 }

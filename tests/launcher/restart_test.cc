@@ -41,9 +41,9 @@ TEST_F(Restart, UsageErrorsAreNotRepeated) {
 }
 
 TEST_F(Restart, FilesAndRecordsKeepAttemptsApart) {
-  const RunResult result = run({"-n", "2", "--max-restarts", "1", "--grace", "0.1", "--output-dir", file("logs"), "--json",
-                                file("record.json")},
-                               {"attempts", file("log"), "4", "0"});
+  const RunResult result = run(
+      {"-n", "2", "--max-restarts", "1", "--grace", "0.1", "--output-dir", file("logs"), "--json", file("record.json")},
+      {"attempts", file("log"), "4", "0"});
   EXPECT_EQ(result.code, 0) << result.err;
   for (const char* name : {"rank-0.out", "rank-1.err", "rank-0.attempt-1.out", "rank-1.attempt-1.err", "merged.log"}) {
     EXPECT_TRUE(file_info(file("logs/") + name)->exists) << name;

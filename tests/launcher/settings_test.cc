@@ -26,7 +26,8 @@ TEST(Settings, DefaultsParseToTheDefaultOptions) {
   const ResolvedRun defaults = resolve_run(flags, {}, {}).value();
   SettingValues spelled = flags;
   for (const Setting& setting : run_settings()) {
-    if (!setting.default_text.empty()) spelled[std::string(setting.name)] = {{std::string(setting.default_text), "test"}};
+    if (!setting.default_text.empty())
+      spelled[std::string(setting.name)] = {{std::string(setting.default_text), "test"}};
   }
   const RunOptions same = resolve_run(spelled, {}, {}).value().options;
   EXPECT_EQ(same.grace_ms, defaults.options.grace_ms);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "runtime/platform/api/files.h"
 #include "runtime/platform/api/process.h"
 #include "tests/launcher/launch_fixture.h"
 
@@ -33,8 +34,13 @@ class Terminal : public LaunchTest {
     ::tcsetattr(slave_.get(), TCSANOW, &settings);
   }
 
+  // Creates the file `gate` once the terminal has shown `text`.
+  struct Step {
+    std::string text;
+    std::string gate;
+  };
   // Runs trireme with the terminal as all its streams, and returns what the terminal showed.
-  std::string show(const std::vector<std::string>& arguments, int expected_code) {
+  std::string show(const std::vector<std::string>& arguments, int expected_code, std::vector<Step> steps = {}) {
     SpawnOptions options;
     options.program = TRIREME_BINARY_DIR "/bin/trireme";
     options.arguments = arguments;
@@ -43,7 +49,12 @@ class Terminal : public LaunchTest {
     Result<ChildProcess> process = ChildProcess::spawn(options);
     EXPECT_TRUE(process.is_ok()) << process.status().to_string();
     std::string shown;
-    while (!process->poll()->ended) shown += take_shown(20);
+    while (!process->poll()->ended) {
+      shown += take_shown(20);
+      if (steps.empty() || shown.find(steps[0].text) == std::string::npos) continue;
+      EXPECT_TRUE(write_file_atomically(file(steps[0].gate), "open").is_ok());
+      steps.erase(steps.begin());
+    }
     shown += take_shown(0);
     EXPECT_EQ(process->wait(Deadline::after_ms(60'000))->shell_code(), expected_code) << shown;
     return shown;
@@ -86,11 +97,21 @@ TEST_F(Terminal, ARankReadsItWhenAsked) {
 }
 
 TEST_F(Terminal, ProgressOfRankZeroStaysBelowTheLines) {
-  const std::string script =
-      "if [ $TRIREME_RANK = 0 ]; then printf '10%%\\r'; printf 'step\\n' >&2; printf '20%%\\r'; printf 'done\\n'; fi";
-  const std::string shown = show({"run", "--oversubscribe", "-n", "2", "--", "sh", "-c", script}, 0);
-  EXPECT_NE(shown.find("\r\x1b[K\x1b[36m" + host_name() + ":0\x1b[0m done\n"), std::string::npos) << shown;
-  EXPECT_EQ(shown.find('%', shown.find("done\n")), std::string::npos) << "no progress line is left: " << shown;
+  const auto wait_for = [&](const std::string& gate) {
+    return "while [ ! -e " + file(gate) + " ]; do sleep 0.01; done; ";
+  };
+  const std::string script = "if [ $TRIREME_RANK = 0 ]; then printf '10%%\\r'; " + wait_for("shown") +
+                             "printf '20%%\\r'; " + wait_for("stepped") + "printf 'done\\n'; else " +
+                             wait_for("shown") + "echo step; fi";
+  const std::string tag = "\x1b[36m" + host_name() + ":0\x1b[0m ";
+  const std::string other = "\x1b[32m" + host_name() + ":1\x1b[0m ";
+  const std::string shown = show({"run", "--oversubscribe", "-n", "2", "--", "sh", "-c", script}, 0,
+                                 {{tag + "10%", "shown"}, {"step\n", "seen"}, {tag + "20%", "stepped"}});
+  EXPECT_EQ(shown.rfind(tag + "10%", 0), 0U) << shown;
+  EXPECT_NE(shown.find("\r\x1b[K" + other + "step\n" + tag), std::string::npos) << shown;
+  const std::string end = "\r\x1b[K" + tag + "done\n";
+  ASSERT_GE(shown.size(), end.size());
+  EXPECT_EQ(shown.substr(shown.size() - end.size()), end) << "no progress line is left: " << shown;
 }
 
 }  // namespace

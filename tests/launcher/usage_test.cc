@@ -46,7 +46,8 @@ TEST_F(Usage, ConfigurationFilesNameTheLine) {
     return std::vector<std::string>{"run", "--config", file("run.toml"), "--", "echo", "unreachable"};
   };
   expect_error(config("[run]\nranks = 2\ngrace = = 3\n"), "run.toml:3:");
-  expect_error(config("[run]\nranks = 2\ngarce = 3\n"), "run.toml:3: there is no setting 'garce': did you mean 'grace'?");
+  expect_error(config("[run]\nranks = 2\ngarce = 3\n"),
+               "run.toml:3: there is no setting 'garce': did you mean 'grace'?");
   expect_error(config("[run]\nranks = 0\n"), "run.toml:2: expected an integer");
   expect_error(config("[walk]\nranks = 1\n"), "expected the table [run] only");
 }
@@ -70,10 +71,10 @@ TEST_F(Usage, ArgumentsArriveByteForByte) {
 }
 
 TEST_F(Usage, TheFirstSourceThatHasAValueWins) {
-  ASSERT_TRUE(write_file_atomically(file("run.toml"), "[run]\nranks = 2\ngrace = 7\nexport = ['A=1', 'B=2']\n").is_ok());
-  const RunResult result =
-      trireme({"run", "--config", file("run.toml"), "--grace", "3", "--show-config", "--", "true"}, "",
-              {"TRIREME_RUN_GRACE=9", "TRIREME_RUN_TIMEOUT=8", "TRIREME_RUN_RANKS=5"});
+  ASSERT_TRUE(
+      write_file_atomically(file("run.toml"), "[run]\nranks = 2\ngrace = 7\nexport = ['A=1', 'B=2']\n").is_ok());
+  const RunResult result = trireme({"run", "--config", file("run.toml"), "--grace", "3", "--show-config", "--", "true"},
+                                   "", {"TRIREME_RUN_GRACE=9", "TRIREME_RUN_TIMEOUT=8", "TRIREME_RUN_RANKS=5"});
   EXPECT_EQ(result.code, 0) << result.err;
   const auto expect_setting = [&](const std::string& name, const std::string& value, const std::string& source) {
     for (const std::string& line : lines_of(result.out)) {
@@ -97,8 +98,12 @@ TEST_F(Usage, ManyRanksOnFewProcessorsIsSaidOnce) {
 }
 
 TEST_F(Usage, HelpVersionAndEnvironment) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"help"}, {"--help"}, {"run", "--help"}, {"help", "run"}, {"version"}, {"environment"}}) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"help"},
+                                                    {"--help"},
+                                                    {"run", "--help"},
+                                                    {"help", "run"},
+                                                    {"version"},
+                                                    {"environment"}}) {
     const RunResult result = trireme(arguments);
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_FALSE(result.out.empty());

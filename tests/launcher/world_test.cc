@@ -34,13 +34,14 @@ TEST_F(LaunchedWorld, RestartedRanksMeetInTheNextEpoch) {
 }
 
 TEST_F(LaunchedWorld, EnvironmentTellsEachRankItsPlace) {
-  const RunResult result = run({"-n", "2", "-x", "TRIREME_TEST_GIVEN=a b=c", "--no-tag"},
-                               {"environment", "TRIREME_RANK", "TRIREME_WORLD_SIZE", "TRIREME_LOCAL_RANK",
-                                "TRIREME_LOCAL_SIZE", "TRIREME_NODE_RANK", "TRIREME_ATTEMPT", "TRIREME_EPOCH",
-                                "TRIREME_TEST_GIVEN"});
+  const RunResult result =
+      run({"-n", "2", "-x", "TRIREME_TEST_GIVEN=a b=c", "--no-tag"},
+          {"environment", "TRIREME_RANK", "TRIREME_WORLD_SIZE", "TRIREME_LOCAL_RANK", "TRIREME_LOCAL_SIZE",
+           "TRIREME_NODE_RANK", "TRIREME_ATTEMPT", "TRIREME_EPOCH", "TRIREME_TEST_GIVEN"});
   EXPECT_EQ(result.code, 0) << result.err;
   for (const char* rank : {"0", "1"}) {
-    const std::string expected = std::string("TRIREME_RANK=") + rank + " TRIREME_WORLD_SIZE=2 TRIREME_LOCAL_RANK=" + rank +
+    const std::string expected = std::string("TRIREME_RANK=") + rank +
+                                 " TRIREME_WORLD_SIZE=2 TRIREME_LOCAL_RANK=" + rank +
                                  " TRIREME_LOCAL_SIZE=2 TRIREME_NODE_RANK=0 TRIREME_ATTEMPT=0 TRIREME_EPOCH=1 "
                                  "TRIREME_TEST_GIVEN=a b=c secret=64\n";
     EXPECT_NE(result.out.find(expected), std::string::npos) << result.out;
