@@ -3,6 +3,8 @@
 
 namespace trireme {
 
-void append_cuda_devices(DeviceList& list) { list.note = "no GPU: Trireme was built without CUDA"; }
+void append_cuda_devices(DeviceList& list) {
+  list.note = "no GPU: Trireme was built without CUDA";
+}
 
 }  // namespace trireme

@@ -37,7 +37,8 @@ class ThreadPool {
   void for_range(std::size_t count, std::size_t grain, const Body& body) {
     if (count == 0) return;
     const std::size_t pieces_max = grain == 0 ? count : (count + grain - 1) / grain;
-    const std::size_t pieces = pieces_max < static_cast<std::size_t>(threads()) ? pieces_max : static_cast<std::size_t>(threads());
+    const std::size_t pieces =
+        pieces_max < static_cast<std::size_t>(threads()) ? pieces_max : static_cast<std::size_t>(threads());
     run(pieces, [&](std::size_t piece) { body(count * piece / pieces, count * (piece + 1) / pieces); });
   }
 
