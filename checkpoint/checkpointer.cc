@@ -28,13 +28,12 @@ std::uint64_t hash_of(const CheckpointMetadata& metadata) {
   return hash64(writer.data());
 }
 
-// Names of exchanges are used once in the life of a world, so every Checkpointer on a
-// directory has a scope of its own; each rank counts its own, and all count alike.
-Result<std::string> make_scope(World& world, const std::string& directory) {
-  const std::string scope = "checkpoint/" + std::to_string(hash64(directory));
+// Names of exchanges are used once in the life of a world, so every Checkpointer has a
+// scope of its own; each rank counts its own, and all count alike.
+Result<std::string> make_scope(World& world) {
   TRIREME_ASSIGN_OR_RETURN(const std::int64_t instance,
-                           world.add(scope + "/instances/" + std::to_string(world.rank()), 1));
-  return scope + "/" + std::to_string(instance);
+                           world.add("checkpoint/instances/" + std::to_string(world.rank()), 1));
+  return "checkpoint/" + std::to_string(instance);
 }
 
 Result<std::uint64_t> newest_generation(const std::string& directory) {
@@ -181,7 +180,7 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::create(std::shared_ptr<World
                             " (expected more than 0)");
   }
   while (options.directory.size() > 1 && options.directory.back() == '/') options.directory.pop_back();
-  TRIREME_ASSIGN_OR_RETURN(std::string scope, make_scope(*world, options.directory));
+  TRIREME_ASSIGN_OR_RETURN(std::string scope, make_scope(*world));
   auto impl = std::make_unique<Impl>(std::move(world), std::move(scope), std::move(options));
   const Deadline deadline = impl->deadline();
   const Status claimed = impl->agreement.is_root() ? impl->claim(deadline) : Status::ok();

@@ -52,6 +52,11 @@ Result<std::optional<FileLock>> lock_directory(const std::string& directory, Dea
 Status check_owner(const std::string& directory, const DirectoryOwner& owner) {
   TRIREME_ASSIGN_OR_RETURN(const DirectoryOwner now, read_owner(directory));
   if (now.token == owner.token) return Status::ok();
+  if (now.token.empty()) {
+    return not_found("'" + owner_path(directory) +
+                     "' is gone, so nobody may commit: was the directory cleared while "
+                     "this job runs? Restart it to claim the directory again");
+  }
   return stale_epoch("the checkpoint directory '" + directory + "' was taken over by job '" + now.job_id + "', epoch " +
                      std::to_string(now.epoch) + ": job '" + owner.job_id + "', epoch " + std::to_string(owner.epoch) +
                      ", must stop");

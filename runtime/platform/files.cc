@@ -158,7 +158,7 @@ Status exchange_paths(const std::string& from, const std::string& to) {
   if (error_number != EINVAL && error_number != ENOSYS && error_number != EOPNOTSUPP) {
     return errno_status(error_number, "exchange '" + from + "' and '" + to + "'");
   }
-  const std::string aside = to + ".aside-" + random_hex(4);
+  const std::string aside = to + ".tmp-aside-" + random_hex(4);
   TRIREME_RETURN_IF_ERROR(rename_path(to, aside));
   TRIREME_RETURN_IF_ERROR(rename_path(from, to));
   return rename_path(aside, from);

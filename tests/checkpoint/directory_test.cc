@@ -71,6 +71,18 @@ TEST(Fencing, TheSameAttemptTwiceLeavesOneOwner) {
   EXPECT_TRUE(save_and_wait(*second, 1, model.state()).is_ok());
 }
 
+TEST(Fencing, AClearedDirectoryFailsSavesButIsNoSuccessor) {
+  const TemporaryFolder folder;
+  Model model(0, 1);
+  auto owner = lone_checkpointer(folder / "c");
+  ASSERT_TRUE(remove_tree(folder / "c").is_ok());
+  for (int i = 0; i < 2; ++i) {
+    const Status status = save_and_wait(*owner, 1, model.state());
+    EXPECT_EQ(status.code(), StatusCode::not_found);
+    EXPECT_NE(status.message().find("Restart"), std::string::npos) << status.to_string();
+  }
+}
+
 TEST(Fencing, ReadersDisturbNobody) {
   const TemporaryFolder folder;
   Model model(0, 1);
