@@ -156,6 +156,7 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   std::vector<std::int32_t> all(2 * static_cast<std::size_t>(core.size()));
   const std::int32_t own[2] = {color, key};
   TRIREME_RETURN_IF_ERROR(impl_->call(make_call(CallKind::split, 2, DataType::i32), own, all.data()));
+  const std::uint64_t number = core.next_split();
   if (color < 0) return std::shared_ptr<Communicator>();
   std::vector<int> ranks;
   for (int rank = 0; rank < core.size(); ++rank) {
@@ -164,10 +165,8 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   const auto key_of = [&](int rank) { return all[2 * static_cast<std::size_t>(rank) + 1]; };
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
   for (int& rank : ranks) rank = core.members()[static_cast<std::size_t>(rank)];
-  // Equal in all members: the parent, how many calls it has seen, the color. Alone, a
-  // communicator has no peers to agree with.
-  const std::uint64_t context =
-      hash64(fmt::format("{}/{}/{}", core.context(), core.calls(), color)) & ~std::uint64_t{1};
+  // Equal in all members: the parent, which of its splits this is, the color.
+  const std::uint64_t context = hash64(fmt::format("{}/{}/{}", core.context(), number, color)) & ~std::uint64_t{1};
   auto impl = std::make_unique<Impl>();
   impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks));
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));

@@ -40,7 +40,8 @@ class Core final : public Drivable, private LinkTable {
   const std::shared_ptr<Engine>& engine() const { return engine_; }
   const Selector& selector() const { return selector_; }
   plan::Request request_of(const Call& call) const;
-  std::uint64_t calls() const { return sequence_; }
+  // Numbers the splits of this communicator, equally on all its ranks.
+  std::uint64_t next_split() { return ++splits_; }
 
   // Queues the operation; it stays until it is done. A collective gets its sequence here.
   void start(OperationState& operation);
@@ -110,6 +111,7 @@ class Core final : public Drivable, private LinkTable {
   std::atomic<int> driving_{0};          // Callers inside wait().
   std::atomic<std::size_t> pending_{0};  // Operations not done.
   std::uint64_t sequence_ = 0;
+  std::uint64_t splits_ = 0;
   OperationState* first_ = nullptr;  // Collectives in order; the first may be running.
   OperationState* last_ = nullptr;
   std::size_t queued_ = 0;

@@ -65,7 +65,7 @@ bool Core::advance_messages() {
   return moved;
 }
 
-// In a world of one rank nothing but a message to oneself can be unfinished, and nobody
+// Alone, nothing but a message to oneself can be unfinished, and nobody
 // will come to finish it.
 void Core::refuse_waiting_for_oneself(OperationState& operation) {
   const std::lock_guard lock(mutex_);

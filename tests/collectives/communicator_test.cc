@@ -171,10 +171,13 @@ TEST(Communicator, AsynchronousCallsRunInOrder) {
 
 // Nobody waits and nobody polls: the progress thread does it.
 TEST(Communicator, DroppedWorksComplete) {
-  run_ranks(3, patient(), [](Communicator& c) {
-    constexpr std::size_t kCount = 50'000;
-    const auto input = test::make_input(DataType::f32, ReduceOp::sum, c.rank(), kCount);
-    std::vector<std::byte> output(kCount * 4);
+  constexpr std::size_t kCount = 50'000;
+  // The last operation ends after the body does, so its buffers live here.
+  std::vector<std::vector<std::byte>> inputs(3), outputs(3, std::vector<std::byte>(kCount * 4));
+  run_ranks(3, patient(), [&](Communicator& c) {
+    auto& input = inputs[static_cast<std::size_t>(c.rank())];
+    auto& output = outputs[static_cast<std::size_t>(c.rank())];
+    input = test::make_input(DataType::f32, ReduceOp::sum, c.rank(), kCount);
     for (int i = 0; i < 5; ++i) c.all_reduce_async(input.data(), output.data(), kCount, DataType::f32, ReduceOp::sum);
     Work last = c.barrier_async();
     while (!last.test()) std::this_thread::yield();
