@@ -14,15 +14,15 @@ namespace trireme::gpt {
 struct Options {
   std::vector<std::string> data;
   GptConfig model;
-  std::int64_t steps = 500;
-  std::int64_t batch = 32;      // Sequences in a step, over all ranks.
+  std::int64_t steps = 1400;
+  std::int64_t batch = 8;       // Sequences in a step, over all ranks.
   std::int64_t microbatch = 0;  // Sequences a rank computes at once; 0: all of its share.
   double learning_rate = 3e-3;
   double learning_rate_min = -1;  // Negative: a tenth of learning_rate.
-  std::int64_t warmup_steps = 50;
+  std::int64_t warmup_steps = 100;
   double weight_decay = 0.1;
   double clip = 1.0;
-  double beta2 = 0.95;
+  double beta2 = 0.99;
   std::uint64_t seed = 1;
   DataType product_type = DataType::f32;
   int data_parallel = 0;  // 0: all ranks.
