@@ -1,0 +1,173 @@
+// The *_perf programs: what they print, write and answer to bad flags; and that their
+// inputs have one right result whatever the order of operands.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <trireme/kernels/reduce.h>
+
+#include "bench/collective_perf/options.h"
+#include "bench/collective_perf/pattern.h"
+#include "runtime/platform/api/files.h"
+#include "runtime/platform/api/process.h"
+
+extern char** environ;
+
+namespace trireme::bench {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string output;
+};
+
+Outcome run_program(const std::string& program, const std::vector<std::string>& arguments) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  SpawnOptions options;
+  options.program = std::string(TRIREME_BINARY_DIR) + "/bin/" + program;
+  options.arguments = arguments;
+  for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
+  options.stdout_fd = ends[1];
+  options.stderr_fd = ends[1];
+  auto child = ChildProcess::spawn(options);
+  close(ends[1]);
+  UniqueFd output(ends[0]);
+  if (!child.is_ok()) return {-1, child.status().to_string()};
+  Outcome outcome;
+  char buffer[4096];
+  for (ssize_t got; (got = read(output.get(), buffer, sizeof buffer)) > 0;) {
+    outcome.output.append(buffer, static_cast<std::size_t>(got));
+  }
+  const auto exit = child.value().wait(Deadline::after_ms(100'000));
+  outcome.code = exit.is_ok() ? exit.value().shell_code() : -1;
+  return outcome;
+}
+
+TEST(CollectivePerf, PrintsTheTableAndWritesRows) {
+  const auto folder = make_temporary_directory("trireme-perf-");
+  ASSERT_TRUE(folder.is_ok());
+  const std::string json = folder.value() + "/rows.json";
+  const Outcome outcome =
+      run_program("all_reduce_perf", {"-b", "8", "-e", "64K", "-f", "8", "-n", "3", "-w", "1", "-t", "3", "-J", json});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* part : {"#       size         count      type   redop    root     time   algbw   busbw #wrong",
+                           "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : ", "float     sum      -1"}) {
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
+  }
+  const auto rows = read_file(json);
+  ASSERT_TRUE(rows.is_ok()) << rows.status().to_string();
+  for (const char* key : {"\"op\": \"all_reduce\"", "\"type\": \"f32\"", "\"redop\": \"sum\"", "\"ranks\": 3",
+                          "\"bytes\": 8", "\"backend\": \"ours\"", "\"in_place\": true", "\"time_us\"",
+                          "\"algbw_gb_s\"", "\"busbw_gb_s\"", "\"wrong\": 0"}) {
+    EXPECT_NE(rows.value().find(key), std::string::npos) << key;
+  }
+  EXPECT_TRUE(remove_tree(folder.value()).is_ok());
+}
+
+TEST(CollectivePerf, EveryTypeAndOperationOfEveryProgram) {
+  int ranks = 1;
+  for (const char* program :
+       {"all_reduce_perf", "reduce_scatter_perf", "reduce_perf", "all_gather_perf", "broadcast_perf"}) {
+    ranks = ranks % 9 + 2;
+    const Outcome outcome =
+        run_program(program, {"-b", "1000", "-e",  "40000", "-f",  "40", "-n", "1",  "-w",
+                              "0",  "-d",   "all", "-o",    "all", "-r", "0",  "-t", std::to_string(ranks),
+                              "-z", "0",    "-m",  "2"});
+    EXPECT_EQ(outcome.code, 0) << program << " " << ranks << "\n" << outcome.output;
+    EXPECT_NE(outcome.output.find("# Out of bounds values : 0 OK"), std::string::npos) << outcome.output;
+  }
+}
+
+TEST(CollectivePerf, EveryTypeAndOperationAtEveryNumberOfRanksLong) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    const Outcome outcome = run_program("all_reduce_perf", {"-b", "8", "-e", "1M", "-f", "8", "-n", "1", "-w", "0",
+                                                            "-d", "all", "-o", "all", "-t", std::to_string(ranks)});
+    EXPECT_EQ(outcome.code, 0) << ranks << "\n" << outcome.output;
+  }
+}
+
+TEST(CollectivePerf, SaysWhatToDoAboutBadFlags) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--nope"}, "-h lists the flags"},
+      {{"-b", "8", "-e", "4"}, "give the larger size to -e"},
+      {{"-b", "8x"}, "is not a number of bytes"},
+      {{"-d", "floot"}, "use one of: f64"},
+      {{"-o", "summ"}, "use one of"},
+      {{"-n", "0"}, "expected 1 or more"},
+      {{"-b", "8", "-r", "5", "-t", "2"}, "there are only ranks 0 to 1"},
+      {{"-b", "0", "-e", "8", "-f", "2"}, "never grows"},
+      {{"-b", "8", "-e", "16", "-i", "0"}, "never reaches -e"},
+      {{"--backend", "carrier_pigeon"}, "has only 'ours'"},
+      {{"-b", "8", "--algorithm", "rong", "-t", "2"}, "there are direct"},
+      {{"-z", "2"}, "expected 0 or 1"},
+  };
+  for (const auto& [arguments, part] : cases) {
+    const Outcome outcome = run_program("reduce_perf", arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
+  }
+  const Outcome help = run_program("all_reduce_perf", {"-h"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.output.find("trireme run -n 4 -- all_reduce_perf"), std::string::npos) << help.output;
+}
+
+TEST(Options, SizesFollowStepOrFactor) {
+  PerfOptions options;
+  options.min_bytes = 8;
+  options.max_bytes = 100;
+  options.step_factor = 3;
+  EXPECT_EQ(sizes_of(options), (std::vector<std::uint64_t>{8, 24, 72}));
+  options.step_factor = 1;
+  options.step_bytes = 40;
+  EXPECT_EQ(sizes_of(options), (std::vector<std::uint64_t>{8, 48, 88}));
+}
+
+// Reducing in the element's own type, rounding after every operand, in several orders,
+// gives the result the pattern expects.
+TEST(Pattern, IsExactInAnyOrder) {
+  constexpr std::uint64_t kCount = 2500;
+  for (int t = 0; t < kDataTypeCount; ++t) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {
+      for (const int ranks : {1, 2, 3, 5, 8, 9, 16, 33, 64}) {
+        const auto type = static_cast<DataType>(t);
+        const Pattern pattern(type, op, ranks);
+        const std::size_t bytes = kCount * size_of(type);
+        for (const int stride : {1, -1, 7}) {
+          if (stride == 7 && ranks % 7 == 0) continue;
+          std::vector<std::byte> sum(bytes), next(bytes);
+          const auto nth = [&](int i) { return ((i * stride) % ranks + ranks) % ranks; };
+          pattern.fill(sum.data(), nth(0), 3, kCount);
+          for (int i = 1; i < ranks; ++i) {
+            pattern.fill(next.data(), nth(i), 3, kCount);
+            kernels::reduce(sum.data(), sum.data(), next.data(), kCount, type, op);
+          }
+          ASSERT_EQ(pattern.wrong_reduced(sum.data(), 3, kCount), 0u)
+              << to_string(type) << " " << to_string(op) << " ranks=" << ranks << " stride=" << stride;
+        }
+      }
+    }
+  }
+}
+
+TEST(Pattern, DiffersByRankAndElementAndSeesErrors) {
+  const Pattern pattern(DataType::f32, ReduceOp::sum, 4);
+  std::vector<float> a(3000), b(3000);
+  pattern.fill(reinterpret_cast<std::byte*>(a.data()), 0, 0, a.size());
+  pattern.fill(reinterpret_cast<std::byte*>(b.data()), 1, 0, b.size());
+  EXPECT_NE(a, b);
+  auto* bytes = reinterpret_cast<std::byte*>(a.data());
+  EXPECT_EQ(pattern.wrong_copied(bytes, 0, 0, a.size()), 0u);
+  EXPECT_GT(pattern.wrong_copied(bytes, 1, 0, a.size()), 1000u);
+  EXPECT_GT(pattern.wrong_copied(bytes, 0, 1, a.size() - 1), 1000u);  // Shifted by one.
+  a[2999] += 1;
+  a[7] = -a[7] + 100;
+  EXPECT_EQ(pattern.wrong_copied(bytes, 0, 0, a.size()), 2u);
+}
+
+}  // namespace
+}  // namespace trireme::bench
