@@ -24,6 +24,11 @@ using HwlocTopology = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, H
 
 constexpr int kPciClassDisplay = 0x03;
 
+// hwloc's plugins that we do without: its Linux component reads the PCI bus from sysfs as
+// well as "pci" does, and GPUs are taken from there and from CUDA itself. Loading vendors'
+// libraries costs time, and several of them leak.
+constexpr const char* kUnusedComponents[] = {"pci", "opencl", "gl", "cuda", "nvml", "rsmi", "levelzero"};
+
 class Discovery {
  public:
   int add(int parent, VertexKind kind, std::string name, int os_index = -1) {
@@ -140,6 +145,9 @@ Result<Topology> discover_host() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return unavailable("hwloc_topology_init failed: out of memory");
   const HwlocTopology machine(raw);
+  for (const char* component : kUnusedComponents) {
+    hwloc_topology_set_components(machine.get(), HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
+  }
   hwloc_topology_set_io_types_filter(machine.get(), HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   if (hwloc_topology_load(machine.get()) != 0) {
     return unavailable("hwloc could not read this machine from /sys and /proc; are they mounted here?");
