@@ -158,8 +158,14 @@ int detach_mode(const Arguments& a) {
 }
 
 std::string signal_file;
+int rank_of_handler = 0;
+// A signal handler: no allocation.
 void note_signal(int signal) {
-  append_line(signal_file, std::to_string(rank()) + " " + std::to_string(signal));
+  char text[32];
+  const int length = std::snprintf(text, sizeof(text), "%d %d\n", rank_of_handler, signal);
+  const int fd = ::open(signal_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (::write(fd, text, static_cast<std::size_t>(length)) != length) ::_exit(99);
+  ::close(fd);
 }
 
 // signals FILE [CODE]: notes USR1, USR2, HUP and TERM of every rank; TERM ends it with CODE, or
@@ -168,6 +174,7 @@ int signals_mode(const Arguments& a) {
   static int code = -1;
   if (a.size() > 1) code = std::stoi(a[1]);
   signal_file = a[0];
+  rank_of_handler = rank();
   for (const int signal : {SIGUSR1, SIGUSR2, SIGHUP}) ::signal(signal, note_signal);
   const auto on_term = [](int signal) {
     note_signal(signal);
@@ -177,8 +184,8 @@ int signals_mode(const Arguments& a) {
   ::signal(SIGINT, on_term);
   append_line(a[0] + ".pids", std::to_string(::getpid()));
   if (::fork() == 0) {
-    append_line(a[0] + ".pids", std::to_string(::getpid()));
     signal_file = a[0] + ".grandchild";
+    append_line(a[0] + ".pids", std::to_string(::getpid()));
   }
   wait_for_signals();
 }
