@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include <trireme/base/partition.h>
@@ -21,10 +22,17 @@ void add_linear(std::vector<Product>& products, std::int64_t rows, std::int64_t 
   products.push_back({out, in, rows, true, false});
 }
 
+// Makes oneDNN compute on the calling thread alone, whatever OpenMP runtime it brought.
+void one_thread_per_call() {
+  static const auto set_num_threads = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set_num_threads != nullptr) set_num_threads(1);
+}
+
 // Rows [rows.begin, rows.end) of the product, on the calling thread.
 void plain_product(const Product& p, Range rows, const float* a, const float* b, float* c) {
   const std::int64_t lda = p.transpose_a ? p.m : p.k;
   const std::int64_t ldb = p.transpose_b ? p.k : p.n;
+  one_thread_per_call();
   const float* first = a + (p.transpose_a ? rows.begin : rows.begin * lda);
   dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', rows.size(), p.n, p.k, 1.0f, first, lda, b, ldb,
              0.0f, c + rows.begin * p.n, p.n);
