@@ -64,7 +64,6 @@ Status Run::note_checkpoints() {
   for (const Checkpoints::Outcome& outcome : checkpoints_->ended()) {
     const bool saved = outcome.status.is_ok();
     ++(saved ? summary_.checkpoints_saved : summary_.checkpoints_failed);
-    if (saved && is_first()) world_->notify_launcher("checkpoint", std::to_string(outcome.step));
     if (!saved && first_checkpoint_failure_.is_ok()) first_checkpoint_failure_ = outcome.status;
     const std::string line =
         saved ? fmt::format("checkpoint of step {} saved", outcome.step)

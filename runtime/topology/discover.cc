@@ -1,7 +1,6 @@
 // Discovery of this host: hwloc says what the processor and the PCI bus look like, sysfs
 // what network interfaces there are, libibverbs which RDMA devices (discover_rdma.cc).
 #include <hwloc.h>
-#include <sched.h>
 
 #include <cmath>
 #include <cstdio>
@@ -160,14 +159,6 @@ Result<Topology> discover_host() {
   append_rdma_devices(topology, host);
   TRIREME_RETURN_IF_ERROR(topology.check());
   return topology;
-}
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  const int count = CPU_COUNT(&set);
-  return count > 0 ? count : 1;
 }
 
 }  // namespace trireme

@@ -99,7 +99,6 @@ TEST(Topology, DiscoversThisHost) {
   for (int id : topology->of_kind(VertexKind::numa_node)) {
     EXPECT_GT(topology->vertices[static_cast<std::size_t>(id)].memory_bytes, 0u);
   }
-  EXPECT_GE(usable_cores(), 1);
   const Result<Topology> back = topology_from_json(topology_to_json(*topology));
   ASSERT_TRUE(back.is_ok()) << back.status().to_string();
   EXPECT_EQ(*back, *topology);

@@ -62,9 +62,6 @@ std::string_view to_string(FigureSource source);
 // Errors: unavailable when hwloc cannot read the machine.
 Result<Topology> discover_host();
 
-// Cores this process may run on (its affinity mask), at least 1.
-int usable_cores();
-
 // How two vertices are joined, nearest first; the codes are those operators know from
 // `nvidia-smi topo -m`.
 enum class Proximity {
