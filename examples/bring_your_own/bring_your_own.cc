@@ -70,8 +70,8 @@ trireme::Status train(trireme::Communicator& communicator) {
     for (int i = communicator.rank(); i < kSamples; i += communicator.size()) {
       sums[kParameters] += add_gradient(parameters, make_sample(i), sums);
     }
-    TRIREME_RETURN_IF_ERROR(communicator.all_reduce(sums.data(), sums.data(), sums.size(), trireme::DataType::f64,
-                                                    trireme::ReduceOp::sum));
+    TRIREME_RETURN_IF_ERROR(
+        communicator.all_reduce(sums.data(), sums.data(), sums.size(), trireme::DataType::f64, trireme::ReduceOp::sum));
     for (int i = 0; i < kParameters; ++i) parameters[i] -= kRate * sums[i] / kSamples;
     if (communicator.rank() == 0 && (step == 1 || step % 100 == 0)) {
       std::printf("step %d loss %.9f\n", step, sums[kParameters] / kSamples);

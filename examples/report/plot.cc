@@ -18,10 +18,14 @@ constexpr double kBottom = 44;
 struct Axes {
   double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
   double x(double value) const { return kLeft + (value - x_low) / (x_high - x_low) * (kWidth - kLeft - kRight); }
-  double y(double value) const { return kHeight - kBottom - (value - y_low) / (y_high - y_low) * (kHeight - kTop - kBottom); }
+  double y(double value) const {
+    return kHeight - kBottom - (value - y_low) / (y_high - y_low) * (kHeight - kTop - kBottom);
+  }
 };
 
-bool is_drawable(const PlotPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
+bool is_drawable(const PlotPoint& point) {
+  return std::isfinite(point.x) && std::isfinite(point.y);
+}
 
 // The smallest axes that hold every drawable point; false when there is none.
 bool fit_axes(const Plot& plot, Axes& axes) {
@@ -50,7 +54,8 @@ void append_grid(const Plot& plot, const Axes& axes, std::string& svg) {
   for (double value : axis_ticks(axes.y_low, axes.y_high, 5)) {
     svg += fmt::format("<line class='grid' x1='{}' x2='{}' y1='{:.1f}' y2='{:.1f}'/>", kLeft, kWidth - kRight,
                        axes.y(value), axes.y(value));
-    svg += fmt::format("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>", kLeft - 6, axes.y(value) + 4, tick_text(value));
+    svg += fmt::format("<text x='{}' y='{:.1f}' text-anchor='end'>{}</text>", kLeft - 6, axes.y(value) + 4,
+                       tick_text(value));
   }
   for (double value : axis_ticks(axes.x_low, axes.x_high, 8)) {
     svg += fmt::format("<text x='{:.1f}' y='{}' text-anchor='middle'>{}</text>", axes.x(value), kHeight - kBottom + 16,
@@ -58,14 +63,16 @@ void append_grid(const Plot& plot, const Axes& axes, std::string& svg) {
   }
   svg += fmt::format("<text x='{}' y='{}' text-anchor='middle'>{}</text>", (kLeft + kWidth - kRight) / 2, kHeight - 8,
                      escape_html(plot.x_label));
-  svg += fmt::format("<text class='title' x='{}' y='16'>{}</text>", kLeft, escape_html(plot.title + ", " + plot.y_label));
+  svg +=
+      fmt::format("<text class='title' x='{}' y='16'>{}</text>", kLeft, escape_html(plot.title + ", " + plot.y_label));
 }
 
 void append_marks(const Plot& plot, const Axes& axes, std::string& svg) {
   for (const PlotMark& mark : plot.marks) {
     if (mark.x < axes.x_low || mark.x > axes.x_high) continue;
-    svg += fmt::format("<line class='mark {}' x1='{:.1f}' x2='{:.1f}' y1='{}' y2='{}'><title>{}</title></line>",
-                       mark.css_class, axes.x(mark.x), axes.x(mark.x), kTop, kHeight - kBottom, escape_html(mark.label));
+    svg +=
+        fmt::format("<line class='mark {}' x1='{:.1f}' x2='{:.1f}' y1='{}' y2='{}'><title>{}</title></line>",
+                    mark.css_class, axes.x(mark.x), axes.x(mark.x), kTop, kHeight - kBottom, escape_html(mark.label));
   }
 }
 
@@ -73,8 +80,9 @@ void append_series(const PlotSeries& series, const Axes& axes, std::string& svg)
   if (series.markers) {
     for (const PlotPoint& point : series.points) {
       if (!is_drawable(point)) continue;
-      svg += fmt::format("<circle class='{}' cx='{:.1f}' cy='{:.1f}' r='4'><title>{} {:g}: {:.4f}</title></circle>",
-                         series.css_class, axes.x(point.x), axes.y(point.y), escape_html(series.name), point.x, point.y);
+      svg +=
+          fmt::format("<circle class='{}' cx='{:.1f}' cy='{:.1f}' r='4'><title>{} {:g}: {:.4f}</title></circle>",
+                      series.css_class, axes.x(point.x), axes.y(point.y), escape_html(series.name), point.x, point.y);
     }
     return;
   }
@@ -100,12 +108,23 @@ std::string escape_html(const std::string& text) {
   std::string escaped;
   for (char letter : text) {
     switch (letter) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += letter;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += letter;
     }
   }
   return escaped;
@@ -118,7 +137,8 @@ std::vector<double> axis_ticks(double low, double high, int count) {
   const double scaled = raw / power;
   const double step = power * (scaled <= 1 ? 1 : scaled <= 2 ? 2 : scaled <= 5 ? 5 : 10);
   std::vector<double> ticks;
-  for (double index = std::ceil(low / step - 1e-9); index * step <= high + step * 1e-9; ++index) ticks.push_back(index * step);
+  for (double index = std::ceil(low / step - 1e-9); index * step <= high + step * 1e-9; ++index)
+    ticks.push_back(index * step);
   return ticks;
 }
 

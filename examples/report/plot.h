@@ -15,7 +15,7 @@ struct PlotSeries {
   std::string name;
   std::string css_class;  // "train", "held-out", ...: the page's style gives the colour.
   std::vector<PlotPoint> points;
-  bool markers = false;   // Draws dots; lines otherwise.
+  bool markers = false;  // Draws dots; lines otherwise.
 };
 
 struct PlotMark {

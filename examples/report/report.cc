@@ -29,15 +29,17 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; } d
 )";
 
 bool is_marked(const RunEvent& event) {
-  return event.event == "checkpoint" || event.event == "kill" || event.event == "resume" || event.event == "checkpoint_failed";
+  return event.event == "checkpoint" || event.event == "kill" || event.event == "resume" ||
+         event.event == "checkpoint_failed";
 }
 
 std::vector<PlotMark> marks_of(const RunRecord& record) {
   std::vector<PlotMark> marks;
   for (const RunEvent& event : record.events) {
     if (!is_marked(event)) continue;
-    marks.push_back({static_cast<double>(event.step), event.event,
-                     fmt::format("{} at step {}{}{}", event.event, event.step, event.detail.empty() ? "" : ": ", event.detail)});
+    marks.push_back(
+        {static_cast<double>(event.step), event.event,
+         fmt::format("{} at step {}{}{}", event.event, event.step, event.detail.empty() ? "" : ": ", event.detail)});
   }
   return marks;
 }
@@ -54,7 +56,8 @@ Plot loss_plot(const RunRecord& record) {
 
 Plot throughput_plot(const RunRecord& record) {
   PlotSeries series{"tokens per second", "throughput", {}, false};
-  for (const MetricsLine& line : record.metrics) series.points.push_back({static_cast<double>(line.step), line.tokens_per_second});
+  for (const MetricsLine& line : record.metrics)
+    series.points.push_back({static_cast<double>(line.step), line.tokens_per_second});
   return {"Throughput", "step", "tokens per second", {series}, marks_of(record), true};
 }
 
@@ -75,7 +78,8 @@ std::string summary(const RunRecord& record) {
     row("First and last loss", fmt::format("{:.4f}, {:.4f}", record.metrics.front().loss, record.metrics.back().loss));
   }
   const auto count = [&record](const char* name) {
-    return std::count_if(record.events.begin(), record.events.end(), [name](const RunEvent& event) { return event.event == name; });
+    return std::count_if(record.events.begin(), record.events.end(),
+                         [name](const RunEvent& event) { return event.event == name; });
   };
   for (auto event = record.events.rbegin(); event != record.events.rend(); ++event) {
     if (event->held_out_loss <= 0) continue;
@@ -92,7 +96,9 @@ std::string summary(const RunRecord& record) {
 
 std::string event_table(const RunRecord& record) {
   if (record.events.empty()) return "<p>No events were recorded.</p>";
-  std::string html = "<table><thead><tr><th>Time (UTC)</th><th>Event</th><th>Step</th><th>Attempt</th><th>Detail</th></tr></thead><tbody>";
+  std::string html =
+      "<table><thead><tr><th>Time "
+      "(UTC)</th><th>Event</th><th>Step</th><th>Attempt</th><th>Detail</th></tr></thead><tbody>";
   for (const RunEvent& event : record.events) {
     html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>", clock_text(event.wall_ms),
                         escape_html(event.event), event.step, event.attempt, escape_html(event.detail));
@@ -107,7 +113,8 @@ std::string report_to_html(const RunRecord& record) {
       "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
       "content='width=device-width, initial-scale=1'><title>Trireme run {0}</title><style>{1}</style></head>\n"
       "<body><main><h1>Training run</h1><p>{0}</p>\n{2}\n{3}\n{4}\n"
-      "<p>Dashed lines: checkpoints (green), failures (red), recoveries (orange).</p>\n<h2>Events</h2>\n{5}\n</main></body></html>\n",
+      "<p>Dashed lines: checkpoints (green), failures (red), recoveries "
+      "(orange).</p>\n<h2>Events</h2>\n{5}\n</main></body></html>\n",
       escape_html(record.title), kStyle, summary(record), plot_to_svg(loss_plot(record)),
       plot_to_svg(throughput_plot(record)), event_table(record));
 }

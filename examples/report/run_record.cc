@@ -39,7 +39,8 @@ Status for_each_line(const std::string& path, const std::function<void(const Jso
     const std::size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;  // Cut off while it was being written.
     try {
-      take(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end)));
+      take(Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                       text.begin() + static_cast<std::ptrdiff_t>(end)));
     } catch (const Json::exception& error) {
       return invalid_argument(path + ":" + std::to_string(number) + ": not a line this version reads: " + error.what());
     }

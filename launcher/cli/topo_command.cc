@@ -1,7 +1,7 @@
 // trireme topo: this host (or a described one) as a tree, a matrix or JSON.
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <trireme/topology/topology.h>
+#include <CLI/CLI.hpp>
 
 #include "launcher/cli/commands.h"
 #include "runtime/platform/api/files.h"

@@ -12,32 +12,31 @@ struct TypeName {
 };
 
 // Our own name of each type comes first; the others are accepted spellings.
-constexpr std::array kTypeNames = {
-    TypeName{"f64", DataType::f64},         TypeName{"f32", DataType::f32},
-    TypeName{"f16", DataType::f16},         TypeName{"bf16", DataType::bf16},
-    TypeName{"f8_e4m3", DataType::f8_e4m3}, TypeName{"f8_e5m2", DataType::f8_e5m2},
-    TypeName{"i8", DataType::i8},           TypeName{"u8", DataType::u8},
-    TypeName{"i32", DataType::i32},         TypeName{"u32", DataType::u32},
-    TypeName{"i64", DataType::i64},         TypeName{"u64", DataType::u64},
-    TypeName{"bool", DataType::boolean},    TypeName{"double", DataType::f64},
-    TypeName{"float64", DataType::f64},     TypeName{"float", DataType::f32},
-    TypeName{"float32", DataType::f32},     TypeName{"half", DataType::f16},
-    TypeName{"float16", DataType::f16},     TypeName{"bfloat16", DataType::bf16},
-    TypeName{"fp8e4m3", DataType::f8_e4m3}, TypeName{"f8e4m3", DataType::f8_e4m3},
-    TypeName{"fp8e5m2", DataType::f8_e5m2}, TypeName{"f8e5m2", DataType::f8_e5m2},
-    TypeName{"int8", DataType::i8},         TypeName{"uint8", DataType::u8},
-    TypeName{"int32", DataType::i32},       TypeName{"uint32", DataType::u32},
-    TypeName{"int64", DataType::i64},       TypeName{"uint64", DataType::u64},
-    TypeName{"int", DataType::i32},         TypeName{"char", DataType::i8}};
+constexpr std::array kTypeNames = {TypeName{"f64", DataType::f64},         TypeName{"f32", DataType::f32},
+                                   TypeName{"f16", DataType::f16},         TypeName{"bf16", DataType::bf16},
+                                   TypeName{"f8_e4m3", DataType::f8_e4m3}, TypeName{"f8_e5m2", DataType::f8_e5m2},
+                                   TypeName{"i8", DataType::i8},           TypeName{"u8", DataType::u8},
+                                   TypeName{"i32", DataType::i32},         TypeName{"u32", DataType::u32},
+                                   TypeName{"i64", DataType::i64},         TypeName{"u64", DataType::u64},
+                                   TypeName{"bool", DataType::boolean},    TypeName{"double", DataType::f64},
+                                   TypeName{"float64", DataType::f64},     TypeName{"float", DataType::f32},
+                                   TypeName{"float32", DataType::f32},     TypeName{"half", DataType::f16},
+                                   TypeName{"float16", DataType::f16},     TypeName{"bfloat16", DataType::bf16},
+                                   TypeName{"fp8e4m3", DataType::f8_e4m3}, TypeName{"f8e4m3", DataType::f8_e4m3},
+                                   TypeName{"fp8e5m2", DataType::f8_e5m2}, TypeName{"f8e5m2", DataType::f8_e5m2},
+                                   TypeName{"int8", DataType::i8},         TypeName{"uint8", DataType::u8},
+                                   TypeName{"int32", DataType::i32},       TypeName{"uint32", DataType::u32},
+                                   TypeName{"int64", DataType::i64},       TypeName{"uint64", DataType::u64},
+                                   TypeName{"int", DataType::i32},         TypeName{"char", DataType::i8}};
 
 struct OpName {
   std::string_view name;
   ReduceOp op;
 };
 
-constexpr std::array kOpNames = {OpName{"sum", ReduceOp::sum}, OpName{"prod", ReduceOp::product},
-                                 OpName{"min", ReduceOp::min}, OpName{"max", ReduceOp::max},
-                                 OpName{"avg", ReduceOp::average}, OpName{"product", ReduceOp::product},
+constexpr std::array kOpNames = {OpName{"sum", ReduceOp::sum},        OpName{"prod", ReduceOp::product},
+                                 OpName{"min", ReduceOp::min},        OpName{"max", ReduceOp::max},
+                                 OpName{"avg", ReduceOp::average},    OpName{"product", ReduceOp::product},
                                  OpName{"average", ReduceOp::average}};
 
 template <typename Table>
@@ -52,8 +51,12 @@ std::string all_names(const Table& table) {
 
 }  // namespace
 
-std::string_view to_string(DataType type) { return kTypeNames[static_cast<std::size_t>(type)].name; }
-std::string_view to_string(ReduceOp op) { return kOpNames[static_cast<std::size_t>(op)].name; }
+std::string_view to_string(DataType type) {
+  return kTypeNames[static_cast<std::size_t>(type)].name;
+}
+std::string_view to_string(ReduceOp op) {
+  return kOpNames[static_cast<std::size_t>(op)].name;
+}
 
 Result<DataType> parse_data_type(std::string_view name) {
   for (const TypeName& entry : kTypeNames) {

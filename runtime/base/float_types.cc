@@ -78,11 +78,23 @@ std::uint32_t encode(float value, Format format) {
 
 }  // namespace
 
-float f16_to_f32(std::uint16_t bits) { return decode(bits, kF16); }
-std::uint16_t f32_to_f16(float value) { return static_cast<std::uint16_t>(encode(value, kF16)); }
-float f8_e4m3_to_f32(std::uint8_t bits) { return decode(bits, kE4M3); }
-std::uint8_t f32_to_f8_e4m3(float value) { return static_cast<std::uint8_t>(encode(value, kE4M3)); }
-float f8_e5m2_to_f32(std::uint8_t bits) { return decode(bits, kE5M2); }
-std::uint8_t f32_to_f8_e5m2(float value) { return static_cast<std::uint8_t>(encode(value, kE5M2)); }
+float f16_to_f32(std::uint16_t bits) {
+  return decode(bits, kF16);
+}
+std::uint16_t f32_to_f16(float value) {
+  return static_cast<std::uint16_t>(encode(value, kF16));
+}
+float f8_e4m3_to_f32(std::uint8_t bits) {
+  return decode(bits, kE4M3);
+}
+std::uint8_t f32_to_f8_e4m3(float value) {
+  return static_cast<std::uint8_t>(encode(value, kE4M3));
+}
+float f8_e5m2_to_f32(std::uint8_t bits) {
+  return decode(bits, kE5M2);
+}
+std::uint8_t f32_to_f8_e5m2(float value) {
+  return static_cast<std::uint8_t>(encode(value, kE5M2));
+}
 
 }  // namespace trireme

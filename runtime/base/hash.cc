@@ -15,12 +15,16 @@ Hasher::Hasher(std::uint64_t seed) : state_(XXH3_createState()) {
   XXH3_64bits_reset_withSeed(static_cast<XXH3_state_t*>(state_), seed);
 }
 
-Hasher::~Hasher() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+Hasher::~Hasher() {
+  XXH3_freeState(static_cast<XXH3_state_t*>(state_));
+}
 
 void Hasher::update(const void* data, std::size_t bytes) {
   XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), data, bytes);
 }
 
-std::uint64_t Hasher::digest() const { return XXH3_64bits_digest(static_cast<XXH3_state_t*>(state_)); }
+std::uint64_t Hasher::digest() const {
+  return XXH3_64bits_digest(static_cast<XXH3_state_t*>(state_));
+}
 
 }  // namespace trireme

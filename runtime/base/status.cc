@@ -7,21 +7,36 @@ namespace trireme {
 
 std::string_view to_string(StatusCode code) {
   switch (code) {
-    case StatusCode::ok: return "ok";
-    case StatusCode::invalid_argument: return "invalid_argument";
-    case StatusCode::not_found: return "not_found";
-    case StatusCode::already_exists: return "already_exists";
-    case StatusCode::permission_denied: return "permission_denied";
-    case StatusCode::resource_exhausted: return "resource_exhausted";
-    case StatusCode::deadline_exceeded: return "deadline_exceeded";
-    case StatusCode::peer_dead: return "peer_dead";
-    case StatusCode::mismatch: return "mismatch";
-    case StatusCode::aborted: return "aborted";
-    case StatusCode::stale_epoch: return "stale_epoch";
-    case StatusCode::data_loss: return "data_loss";
-    case StatusCode::unavailable: return "unavailable";
-    case StatusCode::unsupported: return "unsupported";
-    case StatusCode::io_error: return "io_error";
+    case StatusCode::ok:
+      return "ok";
+    case StatusCode::invalid_argument:
+      return "invalid_argument";
+    case StatusCode::not_found:
+      return "not_found";
+    case StatusCode::already_exists:
+      return "already_exists";
+    case StatusCode::permission_denied:
+      return "permission_denied";
+    case StatusCode::resource_exhausted:
+      return "resource_exhausted";
+    case StatusCode::deadline_exceeded:
+      return "deadline_exceeded";
+    case StatusCode::peer_dead:
+      return "peer_dead";
+    case StatusCode::mismatch:
+      return "mismatch";
+    case StatusCode::aborted:
+      return "aborted";
+    case StatusCode::stale_epoch:
+      return "stale_epoch";
+    case StatusCode::data_loss:
+      return "data_loss";
+    case StatusCode::unavailable:
+      return "unavailable";
+    case StatusCode::unsupported:
+      return "unsupported";
+    case StatusCode::io_error:
+      return "io_error";
   }
   return "unknown";
 }
@@ -61,8 +76,10 @@ Status Status::with_context(std::string_view context) const {
   return Status(rep_->code, std::string(context) + ": " + rep_->message);
 }
 
-#define TRIREME_DEFINE_STATUS(name) \
-  Status name(std::string message) { return Status(StatusCode::name, std::move(message)); }
+#define TRIREME_DEFINE_STATUS(name)                      \
+  Status name(std::string message) {                     \
+    return Status(StatusCode::name, std::move(message)); \
+  }
 TRIREME_DEFINE_STATUS(invalid_argument)
 TRIREME_DEFINE_STATUS(not_found)
 TRIREME_DEFINE_STATUS(already_exists)

@@ -37,19 +37,40 @@ struct Verbs {
 // Lanes and rate per lane as the InfiniBand specification encodes them (PortInfo,
 // LinkWidthActive and LinkSpeedActive), in bytes per second.
 double port_bytes_per_second(const ibv_port_attr& port) {
-  const int lanes = port.active_width == 1 ? 1 : port.active_width == 2 ? 4 : port.active_width == 4 ? 8
-                    : port.active_width == 8 ? 12 : port.active_width == 16 ? 2 : 0;
+  const int lanes = port.active_width == 1    ? 1
+                    : port.active_width == 2  ? 4
+                    : port.active_width == 4  ? 8
+                    : port.active_width == 8  ? 12
+                    : port.active_width == 16 ? 2
+                                              : 0;
   double gigabits = 0;
   switch (port.active_speed) {
-    case 1: gigabits = 2.5 * 0.8; break;       // SDR, 8b/10b
-    case 2: gigabits = 5 * 0.8; break;         // DDR
-    case 4: gigabits = 10 * 0.8; break;        // QDR
-    case 8: gigabits = 10; break;              // FDR10
-    case 16: gigabits = 14; break;             // FDR
-    case 32: gigabits = 25; break;             // EDR
-    case 64: gigabits = 50; break;             // HDR
-    case 128: gigabits = 100; break;           // NDR
-    default: break;
+    case 1:
+      gigabits = 2.5 * 0.8;
+      break;  // SDR, 8b/10b
+    case 2:
+      gigabits = 5 * 0.8;
+      break;  // DDR
+    case 4:
+      gigabits = 10 * 0.8;
+      break;  // QDR
+    case 8:
+      gigabits = 10;
+      break;  // FDR10
+    case 16:
+      gigabits = 14;
+      break;  // FDR
+    case 32:
+      gigabits = 25;
+      break;  // EDR
+    case 64:
+      gigabits = 50;
+      break;  // HDR
+    case 128:
+      gigabits = 100;
+      break;  // NDR
+    default:
+      break;
   }
   return lanes * gigabits * 1e9 / 8;
 }

@@ -8,7 +8,9 @@
 namespace trireme {
 namespace {
 
-const Vertex& vertex_of(const Topology& topology, int id) { return topology.vertices[static_cast<std::size_t>(id)]; }
+const Vertex& vertex_of(const Topology& topology, int id) {
+  return topology.vertices[static_cast<std::size_t>(id)];
+}
 
 std::string label(const Topology& topology, int id) {
   const Vertex& vertex = vertex_of(topology, id);
@@ -36,7 +38,8 @@ int depth_of(const Topology& topology, int id) {
   return depth;
 }
 
-void append_subtree(const Topology& topology, const std::vector<std::vector<int>>& children, int id, std::string& text) {
+void append_subtree(const Topology& topology, const std::vector<std::vector<int>>& children, int id,
+                    std::string& text) {
   const Vertex& vertex = vertex_of(topology, id);
   text += fmt::format("{:{}}{} {}", "", 2 * depth_of(topology, id), to_string(vertex.kind), vertex.name);
   if (vertex.memory_bytes > 0) text += fmt::format(", {}", format_bytes(vertex.memory_bytes));

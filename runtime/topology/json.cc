@@ -1,6 +1,6 @@
 // The JSON form of a topology, version 1 (docs/formats/topology.md).
-#include <nlohmann/json.hpp>
 #include <trireme/topology/topology.h>
+#include <nlohmann/json.hpp>
 
 namespace trireme {
 namespace {
@@ -67,7 +67,8 @@ Result<Topology> parse_document(const Json& document) {
 std::string topology_to_json(const Topology& topology) {
   Json document = {{"format", kFormat}, {"vertices", Json::array()}, {"links", Json::array()}};
   for (const Vertex& vertex : topology.vertices) {
-    Json object = {{"id", vertex.id}, {"parent", vertex.parent}, {"kind", to_string(vertex.kind)}, {"name", vertex.name}};
+    Json object = {
+        {"id", vertex.id}, {"parent", vertex.parent}, {"kind", to_string(vertex.kind)}, {"name", vertex.name}};
     if (vertex.os_index >= 0) object["os_index"] = vertex.os_index;
     if (vertex.memory_bytes > 0) object["memory_bytes"] = vertex.memory_bytes;
     if (!vertex.detail.empty()) object["detail"] = vertex.detail;

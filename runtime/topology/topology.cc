@@ -7,8 +7,8 @@
 namespace trireme {
 namespace {
 
-constexpr std::array<std::string_view, 8> kVertexKinds = {
-    "host", "package", "numa_node", "pci_bridge", "core", "gpu", "network_interface", "rdma_device"};
+constexpr std::array<std::string_view, 8> kVertexKinds = {"host", "package", "numa_node",         "pci_bridge",
+                                                          "core", "gpu",     "network_interface", "rdma_device"};
 constexpr std::array<std::string_view, 5> kLinkKinds = {"internal", "memory", "pci_express", "nvlink", "network"};
 constexpr std::array<std::string_view, 4> kSources = {"unknown", "assumed", "reported", "measured"};
 constexpr std::array<std::string_view, 8> kProximityCodes = {"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS", "NET"};
@@ -44,19 +44,29 @@ bool is_on_pci(const Topology& topology, int id) {
 
 }  // namespace
 
-std::string_view to_string(VertexKind kind) { return kVertexKinds[static_cast<std::size_t>(kind)]; }
-std::string_view to_string(LinkKind kind) { return kLinkKinds[static_cast<std::size_t>(kind)]; }
-std::string_view to_string(FigureSource source) { return kSources[static_cast<std::size_t>(source)]; }
-std::string_view proximity_code(Proximity proximity) { return kProximityCodes[static_cast<std::size_t>(proximity)]; }
+std::string_view to_string(VertexKind kind) {
+  return kVertexKinds[static_cast<std::size_t>(kind)];
+}
+std::string_view to_string(LinkKind kind) {
+  return kLinkKinds[static_cast<std::size_t>(kind)];
+}
+std::string_view to_string(FigureSource source) {
+  return kSources[static_cast<std::size_t>(source)];
+}
+std::string_view proximity_code(Proximity proximity) {
+  return kProximityCodes[static_cast<std::size_t>(proximity)];
+}
 
 Status Topology::check() const {
   const int count = static_cast<int>(vertices.size());
   for (int index = 0; index < count; ++index) {
     const Vertex& vertex = vertices[static_cast<std::size_t>(index)];
     const std::string where = "topology vertex " + std::to_string(index) + " ('" + vertex.name + "')";
-    if (vertex.id != index) return invalid_argument(where + " has id " + std::to_string(vertex.id) + "; expected its index");
+    if (vertex.id != index)
+      return invalid_argument(where + " has id " + std::to_string(vertex.id) + "; expected its index");
     if (vertex.parent < -1 || vertex.parent >= index) {
-      return invalid_argument(where + " has parent " + std::to_string(vertex.parent) + "; expected an earlier vertex or -1");
+      return invalid_argument(where + " has parent " + std::to_string(vertex.parent) +
+                              "; expected an earlier vertex or -1");
     }
     if ((vertex.parent == -1) != (vertex.kind == VertexKind::host)) {
       return invalid_argument(where + ": exactly the hosts have no parent");

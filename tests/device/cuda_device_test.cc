@@ -71,11 +71,19 @@ TEST_F(CudaDeviceOnGpu, HostWorkAndEventsKeepStreamOrder) {
     std::atomic<int> step{0};
     std::atomic<bool> in_order{true};
     for (int i = 0; i < 100; ++i) {
-      ASSERT_TRUE((*first)->enqueue([&, i] { if (step.exchange(2 * i + 1) != 2 * i) in_order = false; }).is_ok());
+      ASSERT_TRUE((*first)
+                      ->enqueue([&, i] {
+                        if (step.exchange(2 * i + 1) != 2 * i) in_order = false;
+                      })
+                      .is_ok());
       auto event = (*first)->record();
       ASSERT_TRUE(event.is_ok());
       ASSERT_TRUE((*second)->wait(*event).is_ok());
-      ASSERT_TRUE((*second)->enqueue([&, i] { if (step.exchange(2 * i + 2) != 2 * i + 1) in_order = false; }).is_ok());
+      ASSERT_TRUE((*second)
+                      ->enqueue([&, i] {
+                        if (step.exchange(2 * i + 2) != 2 * i + 1) in_order = false;
+                      })
+                      .is_ok());
       auto back = (*second)->record();
       ASSERT_TRUE(back.is_ok());
       ASSERT_TRUE((*first)->wait(*back).is_ok());

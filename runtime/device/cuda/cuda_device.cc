@@ -23,7 +23,8 @@ class CudaDevice final : public Device {
     const ScopedCudaDevice current(index_);
     void* memory = nullptr;
     const bool pinned = kind == MemoryKind::pinned_host;
-    const cudaError_t error = pinned ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
+    const cudaError_t error =
+        pinned ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
     if (error == cudaSuccess) return memory;
     cudaGetLastError();  // Otherwise the next, unrelated call would return this error.
     return cuda_status(error, "allocating " + format_bytes(bytes) + (pinned ? " of pinned host memory" : " on ") +
@@ -48,7 +49,8 @@ class CudaDevice final : public Device {
     }
     if (other.index == index_) return Status::ok();
     int possible = 0;
-    TRIREME_RETURN_IF_ERROR(cuda_status(cudaDeviceCanAccessPeer(&possible, index_, other.index), "asking for peer access"));
+    TRIREME_RETURN_IF_ERROR(
+        cuda_status(cudaDeviceCanAccessPeer(&possible, index_, other.index), "asking for peer access"));
     if (possible == 0) {
       return unavailable(id().to_string() + " cannot address the memory of " + other.to_string() +
                          ": neither NVLink nor a PCIe path that allows it joins them");
@@ -90,7 +92,8 @@ void append_cuda_devices(DeviceList& list) {
     const cudaError_t query = cudaGetDeviceProperties(&properties, index);
     if (query != cudaSuccess) {
       cudaGetLastError();
-      list.note += "cuda:" + std::to_string(index) + " left out: " + cuda_status(query, "reading its properties").message();
+      list.note +=
+          "cuda:" + std::to_string(index) + " left out: " + cuda_status(query, "reading its properties").message();
       continue;
     }
     list.devices.push_back(std::make_shared<CudaDevice>(index, properties));

@@ -40,7 +40,8 @@ class CudaStream final : public Stream {
   Status enqueue(std::function<void()> work) override {
     const ScopedCudaDevice current(device_);
     auto owned = std::make_unique<std::function<void()>>(std::move(work));
-    TRIREME_RETURN_IF_ERROR(cuda_status(cudaLaunchHostFunc(stream_, run_host_work, owned.get()), "enqueuing host work"));
+    TRIREME_RETURN_IF_ERROR(
+        cuda_status(cudaLaunchHostFunc(stream_, run_host_work, owned.get()), "enqueuing host work"));
     static_cast<void>(owned.release());  // run_host_work deletes it.
     return Status::ok();
   }
@@ -58,7 +59,8 @@ class CudaStream final : public Stream {
   Result<std::shared_ptr<Event>> record() override {
     const ScopedCudaDevice current(device_);
     cudaEvent_t raw = nullptr;
-    TRIREME_RETURN_IF_ERROR(cuda_status(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "creating a CUDA event"));
+    TRIREME_RETURN_IF_ERROR(
+        cuda_status(cudaEventCreateWithFlags(&raw, cudaEventDisableTiming), "creating a CUDA event"));
     auto event = std::make_shared<CudaEvent>(raw, device_);
     TRIREME_RETURN_IF_ERROR(cuda_status(cudaEventRecord(raw, stream_), "recording a CUDA event"));
     return std::shared_ptr<Event>(std::move(event));
@@ -91,7 +93,8 @@ class CudaStream final : public Stream {
 Result<std::unique_ptr<Stream>> make_cuda_stream(int device) {
   const ScopedCudaDevice current(device);
   cudaStream_t stream = nullptr;
-  TRIREME_RETURN_IF_ERROR(cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a CUDA stream"));
+  TRIREME_RETURN_IF_ERROR(
+      cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a CUDA stream"));
   return std::unique_ptr<Stream>(std::make_unique<CudaStream>(stream, device));
 }
 

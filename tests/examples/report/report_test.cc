@@ -77,7 +77,8 @@ TEST(Plot, TicksAreRoundAndInside) {
 
 TEST(Plot, DrawsOnlyWhatIsFinite) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const Plot plot{"t", "x", "y", {{"s", "train", {{1, 2}, {2, infinity}, {3, std::nan("")}, {4, 5}}, false}}, {}, false};
+  const Plot plot{"t", "x",  "y", {{"s", "train", {{1, 2}, {2, infinity}, {3, std::nan("")}, {4, 5}}, false}},
+                  {},  false};
   const std::string svg = plot_to_svg(plot);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);

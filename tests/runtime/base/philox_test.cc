@@ -39,7 +39,8 @@ TEST(Philox, NumbersDependOnBothHalvesOfOrdinalAndElement) {
   const PhiloxKey key = make_philox_key(7, 1, 2);
   std::set<float> numbers;
   for (std::uint64_t ordinal : {0ull, 1ull, 1ull << 32, 1ull << 40}) {
-    for (std::uint64_t element : {0ull, 1ull, 1ull << 32, 1ull << 40}) numbers.insert(philox_normal(key, ordinal, element));
+    for (std::uint64_t element : {0ull, 1ull, 1ull << 32, 1ull << 40})
+      numbers.insert(philox_normal(key, ordinal, element));
   }
   EXPECT_EQ(numbers.size(), 16u);
 }

@@ -40,10 +40,10 @@ TEST(Status, EveryCodeHasItsOwnNameAndAnExitCode) {
 }
 
 TEST(Status, EveryMakerGivesTheCodeOfItsName) {
-  const Status made[] = {invalid_argument("m"),  not_found("m"),         already_exists("m"), permission_denied("m"),
-                         resource_exhausted("m"), deadline_exceeded("m"), peer_dead("m"),      mismatch("m"),
-                         aborted("m"),            stale_epoch("m"),       data_loss("m"),      unavailable("m"),
-                         unsupported("m"),        io_error("m")};
+  const Status made[] = {
+      invalid_argument("m"),  not_found("m"),   already_exists("m"), permission_denied("m"), resource_exhausted("m"),
+      deadline_exceeded("m"), peer_dead("m"),   mismatch("m"),       aborted("m"),           stale_epoch("m"),
+      data_loss("m"),         unavailable("m"), unsupported("m"),    io_error("m")};
   int code = 1;
   for (const Status& status : made) {
     EXPECT_FALSE(status.is_ok());
@@ -130,7 +130,8 @@ TEST(ResultDeath, MisuseStopsTheProgramAndSaysWhy) {
 
 TEST(CheckDeath, PrintsConditionPlaceAndMessage) {
   const int ranks = 0;
-  EXPECT_DEATH(TRIREME_CHECK(ranks > 0, "a world has ranks"), "status_test.cc:[0-9]+: check failed: ranks > 0: a world");
+  EXPECT_DEATH(TRIREME_CHECK(ranks > 0, "a world has ranks"),
+               "status_test.cc:[0-9]+: check failed: ranks > 0: a world");
   TRIREME_CHECK(ranks == 0, "holds, so nothing happens");
 }
 

@@ -14,13 +14,20 @@ TEST(ParseBytes, TakesDigitsAndUnitsOf1024) {
   const struct {
     const char* text;
     std::uint64_t bytes;
-  } kCases[] = {{"0", 0},          {"8", 8},
-                {"8b", 8},         {"8B", 8},
-                {"64K", 64 * kKiB}, {"64k", 64 * kKiB},
-                {"64kb", 64 * kKiB}, {"64KiB", 64 * kKiB},
-                {"1M", kMiB},      {"4MiB", 4 * kMiB},
-                {"100mb", 100 * kMiB}, {"2G", 2 * kGiB},
-                {"2GIB", 2 * kGiB}, {"3T", 3 * 1024 * std::uint64_t{kGiB}},
+  } kCases[] = {{"0", 0},
+                {"8", 8},
+                {"8b", 8},
+                {"8B", 8},
+                {"64K", 64 * kKiB},
+                {"64k", 64 * kKiB},
+                {"64kb", 64 * kKiB},
+                {"64KiB", 64 * kKiB},
+                {"1M", kMiB},
+                {"4MiB", 4 * kMiB},
+                {"100mb", 100 * kMiB},
+                {"2G", 2 * kGiB},
+                {"2GIB", 2 * kGiB},
+                {"3T", 3 * 1024 * std::uint64_t{kGiB}},
                 {"18446744073709551615", std::numeric_limits<std::uint64_t>::max()},
                 {"16777215T", std::uint64_t{16777215} << 40}};
   for (const auto& expected : kCases) {
@@ -31,8 +38,8 @@ TEST(ParseBytes, TakesDigitsAndUnitsOf1024) {
 }
 
 TEST(ParseBytes, RefusesWhatIsNotASizeAndNamesIt) {
-  for (const char* text : {"", "K", "-1", "+1", " 1", "1 ", "1 K", "1.5G", "0x10", "1Q", "1KK", "1Ki", "1KiBs", "b",
-                           "1bb", "1\xc3\xa4"}) {
+  for (const char* text :
+       {"", "K", "-1", "+1", " 1", "1 ", "1 K", "1.5G", "0x10", "1Q", "1KK", "1Ki", "1KiBs", "b", "1bb", "1\xc3\xa4"}) {
     const auto bytes = parse_bytes(text);
     ASSERT_FALSE(bytes.is_ok()) << text;
     EXPECT_EQ(bytes.status().code(), StatusCode::invalid_argument);

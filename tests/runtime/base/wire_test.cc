@@ -13,16 +13,23 @@
 namespace trireme {
 namespace {
 
-using Field = std::variant<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int64_t, double, std::string>;
+using Field =
+    std::variant<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int64_t, double, std::string>;
 
 Field random_field(std::mt19937_64& random) {
   switch (random() % 7) {
-    case 0: return static_cast<std::uint8_t>(random());
-    case 1: return static_cast<std::uint16_t>(random());
-    case 2: return static_cast<std::uint32_t>(random());
-    case 3: return static_cast<std::uint64_t>(random());
-    case 4: return static_cast<std::int64_t>(random());
-    case 5: return std::ldexp(static_cast<double>(random()), static_cast<int>(random() % 200) - 100);
+    case 0:
+      return static_cast<std::uint8_t>(random());
+    case 1:
+      return static_cast<std::uint16_t>(random());
+    case 2:
+      return static_cast<std::uint32_t>(random());
+    case 3:
+      return static_cast<std::uint64_t>(random());
+    case 4:
+      return static_cast<std::int64_t>(random());
+    case 5:
+      return std::ldexp(static_cast<double>(random()), static_cast<int>(random() % 200) - 100);
     default: {
       std::string text(random() % 40, '\0');
       for (char& c : text) c = static_cast<char>(random());
@@ -126,7 +133,10 @@ TEST(Wire, RandomBytesReadInRandomOrderStayInBounds) {
 }
 
 TEST(Wire, ALengthThatExceedsTheInputFailsWithoutAllocating) {
-  const std::string data("\xff\xff\xff\xff" "abc", 7);
+  const std::string data(
+      "\xff\xff\xff\xff"
+      "abc",
+      7);
   WireReader reader(data);
   EXPECT_TRUE(reader.bytes().empty());
   EXPECT_TRUE(reader.failed());

@@ -21,20 +21,20 @@ Topology example() {
     topology.vertices.push_back(vertex);
     return vertex.id;
   };
-  const int host = add(-1, VertexKind::host, "node0");           // 0
-  const int package0 = add(host, VertexKind::package, "p0");     // 1
-  const int package1 = add(host, VertexKind::package, "p1");     // 2
-  const int root0 = add(package0, VertexKind::pci_bridge, "r0"); // 3
-  const int switch0 = add(root0, VertexKind::pci_bridge, "s0");  // 4
-  add(switch0, VertexKind::gpu, "g0", 0);                        // 5
-  add(switch0, VertexKind::gpu, "g1", 1);                        // 6
-  const int switch1 = add(root0, VertexKind::pci_bridge, "s1");  // 7
-  add(switch1, VertexKind::gpu, "g2", 2);                        // 8
-  const int root1 = add(package1, VertexKind::pci_bridge, "r1"); // 9
-  add(root1, VertexKind::gpu, "g3", 3);                          // 10
-  const int root2 = add(package0, VertexKind::pci_bridge, "r2"); // 11
-  add(root2, VertexKind::network_interface, "eth0");             // 12
-  add(-1, VertexKind::host, "node1");                            // 13
+  const int host = add(-1, VertexKind::host, "node0");            // 0
+  const int package0 = add(host, VertexKind::package, "p0");      // 1
+  const int package1 = add(host, VertexKind::package, "p1");      // 2
+  const int root0 = add(package0, VertexKind::pci_bridge, "r0");  // 3
+  const int switch0 = add(root0, VertexKind::pci_bridge, "s0");   // 4
+  add(switch0, VertexKind::gpu, "g0", 0);                         // 5
+  add(switch0, VertexKind::gpu, "g1", 1);                         // 6
+  const int switch1 = add(root0, VertexKind::pci_bridge, "s1");   // 7
+  add(switch1, VertexKind::gpu, "g2", 2);                         // 8
+  const int root1 = add(package1, VertexKind::pci_bridge, "r1");  // 9
+  add(root1, VertexKind::gpu, "g3", 3);                           // 10
+  const int root2 = add(package0, VertexKind::pci_bridge, "r2");  // 11
+  add(root2, VertexKind::network_interface, "eth0");              // 12
+  add(-1, VertexKind::host, "node1");                             // 13
   topology.links.push_back(Link{5, 8, LinkKind::nvlink, 25e9, 1, FigureSource::reported});
   return topology;
 }
@@ -77,9 +77,13 @@ TEST(Topology, BadJsonIsNamedAndNeverCrashes) {
   EXPECT_NE(message_of("{").find("JSON"), std::string::npos);
   EXPECT_NE(message_of(R"({"format":"other/9","vertices":[],"links":[]})").find("other/9"), std::string::npos);
   EXPECT_NE(message_of(R"({"format":"trireme-topology/1","vertices":[{"id":0,"parent":3,"kind":"host","name":"x"}],)"
-                       R"("links":[]})").find("parent 3"), std::string::npos);
+                       R"("links":[]})")
+                .find("parent 3"),
+            std::string::npos);
   EXPECT_NE(message_of(R"({"format":"trireme-topology/1","vertices":[{"id":0,"parent":-1,"kind":"ship","name":"x"}],)"
-                       R"("links":[]})").find("ship"), std::string::npos);
+                       R"("links":[]})")
+                .find("ship"),
+            std::string::npos);
   // Random single-byte damage either parses to a valid topology or is refused.
   const PhiloxKey key = make_philox_key(7, 1, 0);
   for (std::uint64_t round = 0; round < 500; ++round) {

@@ -9,10 +9,9 @@ namespace trireme::detail {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const char* message);
 }  // namespace trireme::detail
 
-#define TRIREME_CHECK(condition, message)                                                  \
-  (static_cast<bool>(condition)                                                            \
-       ? static_cast<void>(0)                                                              \
-       : ::trireme::detail::check_failed(#condition, __FILE__, __LINE__, message))
+#define TRIREME_CHECK(condition, message)              \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::trireme::detail::check_failed(#condition, __FILE__, __LINE__, message))
 
 // Like TRIREME_CHECK, but only in builds without NDEBUG: for hot loops.
 #ifdef NDEBUG

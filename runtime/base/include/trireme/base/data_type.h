@@ -13,17 +13,17 @@ namespace trireme {
 enum class DataType : std::uint8_t {
   f64 = 0,
   f32,
-  f16,       // IEEE 754 binary16
-  bf16,      // bfloat16: the upper half of an f32
-  f8_e4m3,   // OCP FP8 E4M3: no infinities, 0x7f and 0xff are NaN
-  f8_e5m2,   // OCP FP8 E5M2: infinities and NaNs as in IEEE
+  f16,      // IEEE 754 binary16
+  bf16,     // bfloat16: the upper half of an f32
+  f8_e4m3,  // OCP FP8 E4M3: no infinities, 0x7f and 0xff are NaN
+  f8_e5m2,  // OCP FP8 E5M2: infinities and NaNs as in IEEE
   i8,
   u8,
   i32,
   u32,
   i64,
   u64,
-  boolean,   // One byte, 0 or 1. Sum and max are "or", product and min are "and".
+  boolean,  // One byte, 0 or 1. Sum and max are "or", product and min are "and".
 };
 inline constexpr int kDataTypeCount = 13;
 
@@ -60,7 +60,9 @@ constexpr std::size_t size_of(DataType type) {
   return 0;
 }
 
-constexpr bool is_floating_point(DataType type) { return type <= DataType::f8_e5m2; }
+constexpr bool is_floating_point(DataType type) {
+  return type <= DataType::f8_e5m2;
+}
 // Floating-point types of less than 32 bits: their sums accumulate in f32.
 constexpr bool is_low_precision(DataType type) {
   return type >= DataType::f16 && type <= DataType::f8_e5m2;

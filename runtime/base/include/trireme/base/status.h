@@ -95,7 +95,7 @@ Status errno_status(int error_number, std::string_view what);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit on purpose
   Result(Status status) : status_(std::move(status)) {  // NOLINT: implicit on purpose
     TRIREME_CHECK(!status_.is_ok(), "Result built from an ok Status without a value");
   }
@@ -133,10 +133,10 @@ class [[nodiscard]] Result {
 }  // namespace trireme
 
 // Returns from the enclosing function when `expression` (a Status) is not ok.
-#define TRIREME_RETURN_IF_ERROR(expression)                    \
-  do {                                                         \
-    ::trireme::Status trireme_status_ = (expression);          \
-    if (!trireme_status_.is_ok()) return trireme_status_;      \
+#define TRIREME_RETURN_IF_ERROR(expression)               \
+  do {                                                    \
+    ::trireme::Status trireme_status_ = (expression);     \
+    if (!trireme_status_.is_ok()) return trireme_status_; \
   } while (false)
 
 #define TRIREME_CONCAT_INNER_(a, b) a##b

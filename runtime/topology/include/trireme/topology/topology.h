@@ -22,13 +22,13 @@ enum class LinkKind { internal, memory, pci_express, nvlink, network };
 enum class FigureSource { unknown, assumed, reported, measured };
 
 struct Vertex {
-  int id = 0;      // Its index in Topology::vertices.
-  int parent = -1; // -1 for a host.
+  int id = 0;       // Its index in Topology::vertices.
+  int parent = -1;  // -1 for a host.
   VertexKind kind = VertexKind::host;
-  std::string name;               // "node3", "core 5", "eth0", "0000:3b:00.0"
-  int os_index = -1;              // As the operating system numbers it; -1 when it does not.
-  std::uint64_t memory_bytes = 0; // NUMA nodes and GPUs.
-  std::string detail;             // Model, address, driver state: for people.
+  std::string name;                // "node3", "core 5", "eth0", "0000:3b:00.0"
+  int os_index = -1;               // As the operating system numbers it; -1 when it does not.
+  std::uint64_t memory_bytes = 0;  // NUMA nodes and GPUs.
+  std::string detail;              // Model, address, driver state: for people.
   bool operator==(const Vertex&) const = default;
 };
 
@@ -36,8 +36,8 @@ struct Link {
   int a = 0;
   int b = 0;
   LinkKind kind = LinkKind::internal;
-  double bytes_per_second = 0;    // One direction; 0: unknown.
-  double latency_us = 0;          // 0: unknown.
+  double bytes_per_second = 0;  // One direction; 0: unknown.
+  double latency_us = 0;        // 0: unknown.
   FigureSource source = FigureSource::unknown;
   bool operator==(const Link&) const = default;
 };
@@ -65,14 +65,14 @@ Result<Topology> discover_host();
 // How two vertices are joined, nearest first; the codes are those operators know from
 // `nvidia-smi topo -m`.
 enum class Proximity {
-  same,          // X
-  nvlink,        // NV: joined by NVLink directly
-  pci_switch,    // PIX: at most one PCIe bridge between them
-  pci_bridges,   // PXB: several PCIe bridges, no host bridge
-  host_bridge,   // PHB: through a PCIe host bridge
-  numa_node,     // NODE: within one NUMA node
-  system,        // SYS: between NUMA nodes or packages
-  network,       // NET: on different hosts
+  same,         // X
+  nvlink,       // NV: joined by NVLink directly
+  pci_switch,   // PIX: at most one PCIe bridge between them
+  pci_bridges,  // PXB: several PCIe bridges, no host bridge
+  host_bridge,  // PHB: through a PCIe host bridge
+  numa_node,    // NODE: within one NUMA node
+  system,       // SYS: between NUMA nodes or packages
+  network,      // NET: on different hosts
 };
 std::string_view proximity_code(Proximity proximity);
 // REQUIRES: both ids are in the topology.
