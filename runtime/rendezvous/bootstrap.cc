@@ -9,6 +9,7 @@
 
 #include "runtime/rendezvous/protocol.h"
 #include "runtime/rendezvous/slurm.h"
+#include "runtime/rendezvous/slurm_node.h"
 
 namespace trireme::store {
 namespace {
@@ -163,8 +164,9 @@ Result<Bootstrap> from_slurm(const EnvironmentLookup& environment, const Place& 
     found.listen_addresses = found.store_addresses;
     return found;
   }
+  found.store_node = hosts->front();
   for (const int port : candidate_ports(found.job_id)) {
-    found.store_addresses.push_back(join_host_port(hosts->front(), port));
+    found.store_addresses.push_back(join_host_port(found.store_node, port));
     found.listen_addresses.push_back(fmt::format("[::]:{}", port));
   }
   return found;
@@ -238,6 +240,17 @@ Result<Bootstrap> find_bootstrap(const WorldOptions& options, const EnvironmentL
   Bootstrap alone;
   alone.job_id = options.job_id;
   return alone;
+}
+
+Status locate_store_node(Bootstrap& bootstrap, Deadline deadline) {
+  if (bootstrap.store_node.empty()) return Status::ok();
+  TRIREME_ASSIGN_OR_RETURN(const std::string host, reachable_host_of_node(bootstrap.store_node, deadline));
+  if (host == bootstrap.store_node) return Status::ok();
+  bootstrap.store_addresses.clear();
+  for (const int port : candidate_ports(bootstrap.job_id)) {
+    bootstrap.store_addresses.push_back(join_host_port(host, port));
+  }
+  return Status::ok();
 }
 
 Result<std::string> find_secret(const WorldOptions& options, const EnvironmentLookup& environment) {

@@ -140,11 +140,28 @@ SessionAttempt try_session(const std::string& address, const ClientIdentity& ide
   return attempt;
 }
 
+namespace {
+
+// "a:1 to a:15: refused; a:16: ...": neighbours with the same outcome are told once.
+std::string tell(const std::vector<std::string>& addresses, const std::vector<std::string>& outcomes) {
+  std::string text;
+  for (std::size_t i = 0; i < outcomes.size();) {
+    std::size_t end = i + 1;
+    while (end < outcomes.size() && outcomes[end] == outcomes[i]) ++end;
+    const std::string more = end - i > 1 ? fmt::format(" to {}", addresses[end - 1]) : "";
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "; ", addresses[i], more, outcomes[i]);
+    i = end;
+  }
+  return text;
+}
+
+}  // namespace
+
 Result<StoreSession> open_session(const std::vector<std::string>& addresses, const ClientIdentity& identity,
                                   Deadline deadline) {
   TRIREME_CHECK(!addresses.empty(), "a store has an address");
   const bool several = addresses.size() > 1;
-  std::vector<std::string> outcomes(addresses.size(), "not tried");
+  std::vector<std::string> outcomes(addresses.size(), "not tried");  // One for each address.
   while (true) {
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const Deadline connect_by = several ? deadline.earlier(Deadline::after_ms(kProbeConnectMs)) : deadline;
@@ -155,15 +172,13 @@ Result<StoreSession> open_session(const std::vector<std::string>& addresses, con
       const bool elsewhere = several && (code == StatusCode::not_found || code == StatusCode::unavailable ||
                                          code == StatusCode::invalid_argument);
       if (attempt.decided && !elsewhere) return attempt.status.with_context(fmt::format("rank {}", identity.rank));
-      outcomes[i] = addresses[i] + ": " + attempt.status.message();
+      outcomes[i] = attempt.status.message();
     }
     if (deadline.expired()) break;
     system_clock().sleep_ns(kRoundPauseMs * 1'000'000);
   }
-  std::string tried;
-  for (const std::string& outcome : outcomes) tried += (tried.empty() ? "" : "; ") + outcome;
   return deadline_exceeded(fmt::format("rank {} of {} could not reach the store of job \"{}\" in time: {}",
-                                       identity.rank, identity.size, identity.job_id, tried));
+                                       identity.rank, identity.size, identity.job_id, tell(addresses, outcomes)));
 }
 
 Result<std::vector<PeerInfo>> wait_for_table(StoreSession& session, const ClientIdentity& identity, Deadline deadline) {

@@ -109,6 +109,7 @@ Result<std::shared_ptr<World>> World::join(const WorldOptions& options) {
     impl->stand_alone(identity);
   } else {
     TRIREME_ASSIGN_OR_RETURN(identity.secret, store::find_secret(options, lookup));
+    TRIREME_RETURN_IF_ERROR(store::locate_store_node(bootstrap, deadline));
     TRIREME_ASSIGN_OR_RETURN(impl->server, store::host_store(bootstrap, identity.secret));
     identity.rank = bootstrap.rank;
     identity.size = bootstrap.size;

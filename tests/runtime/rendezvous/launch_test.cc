@@ -2,6 +2,7 @@
 // variables by hand.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "runtime/platform/api/sockets.h"
@@ -84,6 +85,29 @@ TEST(Srun, SeveralHostsAndAPortThatIsTaken) {
     ranks.push_back(std::make_unique<RankProcess>(std::vector{kRankProgram}, srun(rank, 2, job, "localhost,node2")));
   }
   expect_all_well(ranks);
+}
+
+// Slurm's node names need not be host names: NodeAddr says where such a node is.
+TEST(Srun, NodeNamesThatOnlySlurmKnows) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("trireme-scontrol-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "scontrol") << "#!/bin/sh\n[ \"$*\" = '--oneliner show node n-1.invalid' ] || exit 1\n"
+                                        "echo 'NodeName=n-1.invalid NodeAddr=127.0.0.1 NodeHostName=vm State=IDLE'\n";
+  std::filesystem::permissions(folder / "scontrol", std::filesystem::perms::owner_all);
+  const std::string path = "PATH=" + folder.string() + ":" + std::getenv("PATH");
+  const std::string job = std::to_string(::getpid()) + "1";
+  Ranks ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.push_back(std::make_unique<RankProcess>(std::vector<std::string>{"env", path, kRankProgram},
+                                                  srun(rank, 2, job, "n-1.invalid,n-2.invalid")));
+  }
+  expect_all_well(ranks);
+  RankProcess lost({"env", path, kRankProgram}, srun(1, 2, job, "n-3.invalid,n-1.invalid"));
+  EXPECT_NE(lost.finish(), 0);
+  EXPECT_NE(lost.output().find("scontrol show node n-3.invalid: exit code 1"), std::string::npos) << lost.output();
+  EXPECT_NE(lost.output().find("NodeAddr in slurm.conf"), std::string::npos) << lost.output();
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Torchrun, MasterAddressAndPort) {

@@ -1,4 +1,5 @@
 #include "runtime/rendezvous/slurm.h"
+#include "runtime/rendezvous/slurm_node.h"
 
 #include <set>
 
@@ -17,6 +18,15 @@ TEST(Slurm, ExpandsNodeLists) {
   EXPECT_EQ(*expand_nodelist("r[1-2]n[8-9]x"), Names({"r1n8x", "r1n9x", "r2n8x", "r2n9x"}));
   EXPECT_EQ(expand_nodelist("node[1-16]")->size(), 16u);
   EXPECT_EQ(expand_nodelist("node[0-65535]")->back(), "node65535");
+}
+
+TEST(Slurm, FindsTheAddressInADescription) {
+  EXPECT_EQ(node_address_in("NodeName=n1 Arch=x86_64 NodeAddr=10.1.2.3 NodeHostName=vm Port=17001"), "10.1.2.3");
+  EXPECT_EQ(node_address_in("NodeName=n1\n   NodeAddr=fe80::1\n"), "fe80::1");
+  EXPECT_EQ(node_address_in("NodeAddr=last"), "last");
+  EXPECT_EQ(node_address_in("NodeName=n1 Comment=NodeAddr NotNodeAddr=x"), "");
+  EXPECT_EQ(node_address_in("Node n1 not found\n"), "");
+  EXPECT_EQ(node_address_in(""), "");
 }
 
 TEST(Slurm, RefusesWhatItDoesNotUnderstand) {
