@@ -22,6 +22,7 @@ libcli11-dev          command lines
 nlohmann-json3-dev    JSON
 libtomlplusplus-dev   TOML
 libhwloc-dev          topology of the host, binding
+libpugixml-dev        NCCL topology files
 libxxhash-dev         checksums
 libssl-dev            job secrets, TLS
 libgtest-dev          tests

@@ -18,6 +18,12 @@
 #include <trireme/platform/clock.h>
 #include <trireme/platform/environment.h>
 #include <trireme/telemetry/log.h>
+#include <trireme/topology/discover.h>
+#include <trireme/topology/format.h>
+#include <trireme/topology/nccl_xml.h>
+#include <trireme/topology/network.h>
+#include <trireme/topology/roce_gid.h>
+#include <trireme/topology/route.h>
 #include <trireme/topology/topology.h>
 #include <trireme/device/device.h>
 #include <trireme/device/thread_pool.h>

@@ -2,14 +2,15 @@
 
 #include <trireme/base/check.h>
 
+#include <algorithm>
 #include <array>
 
 namespace trireme {
 namespace {
 
-constexpr std::array<std::string_view, 8> kVertexKinds = {"host", "package", "numa_node",         "pci_bridge",
-                                                          "core", "gpu",     "network_interface", "rdma_device"};
-constexpr std::array<std::string_view, 5> kLinkKinds = {"internal", "memory", "pci_express", "nvlink", "network"};
+constexpr std::array<std::string_view, kVertexKindCount> kVertexKinds = {
+    "host",        "package",       "numa_node",      "pci_bridge", "core", "gpu", "network_interface",
+    "rdma_device", "nvlink_switch", "network_switch", "rank"};
 constexpr std::array<std::string_view, 4> kSources = {"unknown", "assumed", "reported", "measured"};
 constexpr std::array<std::string_view, 8> kProximityCodes = {"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS", "NET"};
 
@@ -18,14 +19,6 @@ std::vector<int> ancestry(const Topology& topology, int id) {
   std::vector<int> chain;
   for (int at = id; at >= 0; at = topology.vertices[static_cast<std::size_t>(at)].parent) chain.push_back(at);
   return chain;
-}
-
-bool joined_by_nvlink(const Topology& topology, int a, int b) {
-  for (const Link& link : topology.links) {
-    if (link.kind != LinkKind::nvlink) continue;
-    if ((link.a == a && link.b == b) || (link.a == b && link.b == a)) return true;
-  }
-  return false;
 }
 
 int count_bridges(const Topology& topology, const std::vector<int>& chain, int common) {
@@ -37,18 +30,10 @@ int count_bridges(const Topology& topology, const std::vector<int>& chain, int c
   return bridges;
 }
 
-bool is_on_pci(const Topology& topology, int id) {
-  const int parent = topology.vertices[static_cast<std::size_t>(id)].parent;
-  return parent >= 0 && topology.vertices[static_cast<std::size_t>(parent)].kind == VertexKind::pci_bridge;
-}
-
 }  // namespace
 
 std::string_view to_string(VertexKind kind) {
   return kVertexKinds[static_cast<std::size_t>(kind)];
-}
-std::string_view to_string(LinkKind kind) {
-  return kLinkKinds[static_cast<std::size_t>(kind)];
 }
 std::string_view to_string(FigureSource source) {
   return kSources[static_cast<std::size_t>(source)];
@@ -68,8 +53,9 @@ Status Topology::check() const {
       return invalid_argument(where + " has parent " + std::to_string(vertex.parent) +
                               "; expected an earlier vertex or -1");
     }
-    if ((vertex.parent == -1) != (vertex.kind == VertexKind::host)) {
-      return invalid_argument(where + ": exactly the hosts have no parent");
+    const bool is_root = vertex.kind == VertexKind::host || vertex.kind == VertexKind::network_switch;
+    if ((vertex.parent == -1) != is_root) {
+      return invalid_argument(where + ": exactly the hosts and the network's switches have no parent");
     }
   }
   for (std::size_t index = 0; index < links.size(); ++index) {
@@ -79,11 +65,11 @@ Status Topology::check() const {
                               std::to_string(link.b) + "; expected two different vertices of 0.." +
                               std::to_string(count - 1));
     }
-    if (!(link.bytes_per_second >= 0) || !(link.latency_us >= 0)) {
-      return invalid_argument("topology link " + std::to_string(index) + " has a negative figure");
+    if (!(link.bytes_per_second >= 0) || !(link.latency_us >= 0) || link.lanes < 1) {
+      return invalid_argument("topology link " + std::to_string(index) + " has a negative figure, or no lanes");
     }
   }
-  return Status::ok();
+  return network ? network->check() : Status::ok();
 }
 
 std::vector<int> Topology::of_kind(VertexKind kind) const {
@@ -94,11 +80,27 @@ std::vector<int> Topology::of_kind(VertexKind kind) const {
   return ids;
 }
 
+int nvlink_lanes(const Topology& topology, int a, int b) {
+  int direct = 0;
+  int switched = 0;
+  for (const Link& link : topology.links) {
+    if (link.kind != LinkKind::nvlink || (link.a != a && link.b != a)) continue;
+    const int other = link.a == a ? link.b : link.a;
+    if (other == b) direct += link.lanes;
+    if (topology.vertices[static_cast<std::size_t>(other)].kind != VertexKind::nvlink_switch) continue;
+    for (const Link& far : topology.links) {
+      const bool joins = (far.a == other && far.b == b) || (far.a == b && far.b == other);
+      if (far.kind == LinkKind::nvlink && joins) switched += std::min(link.lanes, far.lanes);
+    }
+  }
+  return direct + switched;
+}
+
 Proximity proximity(const Topology& topology, int a, int b) {
   const int count = static_cast<int>(topology.vertices.size());
   TRIREME_CHECK(a >= 0 && a < count && b >= 0 && b < count, "vertex id out of range");
   if (a == b) return Proximity::same;
-  if (joined_by_nvlink(topology, a, b)) return Proximity::nvlink;
+  if (nvlink_lanes(topology, a, b) > 0) return Proximity::nvlink;
   const std::vector<int> chain_a = ancestry(topology, a);
   const std::vector<int> chain_b = ancestry(topology, b);
   if (chain_a.back() != chain_b.back()) return Proximity::network;
@@ -109,13 +111,18 @@ Proximity proximity(const Topology& topology, int a, int b) {
     if (candidate != chain_b[chain_b.size() - 1 - up]) break;
     common = candidate;
   }
-  const VertexKind kind = topology.vertices[static_cast<std::size_t>(common)].kind;
-  if (kind == VertexKind::pci_bridge) {
-    const int bridges = count_bridges(topology, chain_a, common) + count_bridges(topology, chain_b, common);
-    return bridges == 0 ? Proximity::pci_switch : Proximity::pci_bridges;
+  const Vertex& meeting = topology.vertices[static_cast<std::size_t>(common)];
+  if (meeting.kind == VertexKind::numa_node || meeting.kind == VertexKind::core) return Proximity::numa_node;
+  if (meeting.kind != VertexKind::pci_bridge) {
+    // A device that hangs below another (a port, a rank on its GPU) is at it.
+    return meeting.id == a || meeting.id == b ? Proximity::pci_switch : Proximity::system;
   }
-  if (kind == VertexKind::host) return Proximity::system;
-  return is_on_pci(topology, a) && is_on_pci(topology, b) ? Proximity::host_bridge : Proximity::numa_node;
+  const bool is_host_bridge =
+      meeting.parent < 0 || topology.vertices[static_cast<std::size_t>(meeting.parent)].kind != VertexKind::pci_bridge;
+  if (is_host_bridge) return Proximity::host_bridge;
+  // A switch is a bridge upstream and one downstream per port: one on each side is a single switch.
+  const int deepest = std::max(count_bridges(topology, chain_a, common), count_bridges(topology, chain_b, common));
+  return deepest <= 1 ? Proximity::pci_switch : Proximity::pci_bridges;
 }
 
 }  // namespace trireme
