@@ -94,6 +94,19 @@ Op receive_before(Reference target, Reference own, Affine peer, Affine length, W
   return op;
 }
 
+Makers::Maker Makers::pick(const Request& request) const {
+  switch (request.collective) {
+    case Collective::all_reduce:
+      return all_reduce;
+    case Collective::reduce_scatter:
+      return reduce_scatter;
+    case Collective::all_gather:
+      return all_gather;
+    default:
+      return nullptr;
+  }
+}
+
 double element_bytes(const Request& request, double elements) {
   return elements * static_cast<double>(request.element_bytes);
 }

@@ -46,6 +46,22 @@ Op receive_after(Reference target, Reference own, Affine peer, Affine length, Wi
 // target = incoming + own
 Op receive_before(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish = false);
 
+// One pattern of messages usually serves these three collectives: who sends to whom is the
+// same, what is added differs. An algorithm states its three makers and asks which applies.
+struct Makers {
+  using Maker = Program (*)(const Request& request, int rank);
+  Maker all_reduce;
+  Maker reduce_scatter;
+  Maker all_gather;
+
+  bool covers(const Request& request) const { return pick(request) != nullptr; }
+  // REQUIRES: covers(request).
+  Program make(const Request& request, int rank) const { return pick(request)(request, rank); }
+
+ private:
+  Maker pick(const Request& request) const;
+};
+
 // Bytes of a rank's buffer, as elements and as accumulators.
 double element_bytes(const Request& request, double elements);
 double accumulator_bytes(const Request& request, double elements);

@@ -57,14 +57,14 @@ Program all_gather(const Request& request, int rank) {
   return builder.take();
 }
 
+constexpr Makers kMakers = {all_reduce, reduce_scatter, all_gather};
+
 bool supports(const Request& request) {
-  return request.collective == Collective::all_reduce || request.collective == Collective::reduce_scatter ||
-         request.collective == Collective::all_gather;
+  return kMakers.covers(request);
 }
 
 Program program(const Request& request, int rank) {
-  if (request.collective == Collective::all_reduce) return all_reduce(request, rank);
-  return request.collective == Collective::all_gather ? all_gather(request, rank) : reduce_scatter(request, rank);
+  return kMakers.make(request, rank);
 }
 
 double cost(const Request& request, const Network& network) {
