@@ -36,6 +36,11 @@ const Choice& row_of(KernelChoice choice) {
   return kChoices[0];
 }
 
+const KernelSet& chosen_set() {
+  const Result<KernelChoice> choice = kernel_choice();
+  return row_of(choice.is_ok() ? *choice : kDefaultChoice).set();
+}
+
 }  // namespace
 
 const KernelSet& fast_kernels() {
@@ -59,10 +64,7 @@ const KernelSet& reference_kernels() {
 }
 
 const KernelSet& active_kernels() {
-  static const KernelSet& set = [&]() -> const KernelSet& {
-    const Result<KernelChoice> choice = kernel_choice();
-    return row_of(choice.is_ok() ? *choice : kDefaultChoice).set();
-  }();
+  static const KernelSet& set = chosen_set();
   return set;
 }
 
