@@ -89,7 +89,7 @@ void CoordinatorState::on(const message::RankExited& exited) {
 void CoordinatorState::first_failure(int rank) {
   attempt().first_failure = rank;
   const RankRecord& record = attempt().ranks[static_cast<std::size_t>(rank)];
-  emit(action::AnnounceDeath{rank, name_of(rank) + " ended: " + record.describe()});
+  emit(action::AnnounceDeath{rank, record.describe()});  // The store adds who it was.
   if (phase_ != Phase::running) return;
   phase_ = Phase::settling;
   emit(action::ArmTimer{Timer::settle, epoch_, options_.settle_ms});

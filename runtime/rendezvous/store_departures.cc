@@ -33,6 +33,12 @@ void StoreState::on_leave(ConnectionId connection, const Frame& frame, Actions& 
   release_waits_for(rank, out);
 }
 
+// A death explains more than the absence that follows from it.
+Status StoreState::gone(std::string absence) const {
+  const auto known = failures_.find(0);
+  return known == failures_.end() ? peer_dead(std::move(absence)) : known->second.status;
+}
+
 void StoreState::release_waits_for(int rank, Actions& out) {
   std::vector<std::string> hopeless;
   for (const auto& [key, exchange] : exchanges_) {
@@ -43,12 +49,12 @@ void StoreState::release_waits_for(int rank, Actions& out) {
   for (const std::string& key : hopeless) {
     const Exchange exchange = std::move(exchanges_.at(key));
     exchanges_.erase(key);
-    const Status gone = peer_dead(
-        fmt::format("{} has left the job and will not come to exchange \"{}\"", describe(rank), exchange.name));
+    const Status why =
+        gone(fmt::format("{} has left the job and will not come to exchange \"{}\"", describe(rank), exchange.name));
     for (const auto& waiter : exchange.waiters) {
       if (!waiter) continue;
       connections_.at(waiter->connection).pending.erase(waiter->id);
-      reply(*waiter, gone, {}, out);
+      reply(*waiter, why, {}, out);
     }
   }
   std::vector<std::uint64_t> numbers;
@@ -72,10 +78,9 @@ void StoreState::release_waits_for(int rank, Actions& out) {
   for (const auto& [key, waiters] : waiting) {
     for (const Waiter& waiter : waiters) {
       connections_.at(waiter.connection).pending.erase(waiter.id);
-      reply(
-          waiter,
-          peer_dead(fmt::format("nobody is left to put \"{}\": {} was the last to leave the job", key, describe(rank))),
-          {}, out);
+      const Status why =
+          gone(fmt::format("nobody is left to put \"{}\": {} was the last to leave the job", key, describe(rank)));
+      reply(waiter, why, {}, out);
     }
   }
 }

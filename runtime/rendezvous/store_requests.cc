@@ -110,7 +110,7 @@ Status StoreState::on_get(ConnectionId connection, const Frame& frame, Actions& 
   }
   Connection& member = connections_.at(connection);
   if (active_ <= 1 && members_.size() > 1) {
-    return peer_dead(fmt::format("nobody is left to put \"{}\": all other ranks have left the job", key));
+    return gone(fmt::format("nobody is left to put \"{}\": all other ranks have left the job", key));
   }
   if (member.pending.size() >= kMaxPendingPerConnection) return resource_exhausted("too many requests wait at once");
   member.pending.emplace(frame.id, Pending{Pending::Kind::get, key, 0});
@@ -194,8 +194,7 @@ Result<StoreState::Exchange*> StoreState::find_or_open_exchange(const std::strin
     }
     const Member::State state = members_[rank].state;
     if (state == Member::State::left || state == Member::State::dead) {
-      return peer_dead(
-          fmt::format("{} has left the job and cannot take part in exchange \"{}\"", describe(rank), name));
+      return gone(fmt::format("{} has left the job and cannot take part in exchange \"{}\"", describe(rank), name));
     }
   }
   opened.name = std::move(name);

@@ -158,6 +158,8 @@ class StoreState {
 
   // Departures: store_departures.cc
   void on_leave(ConnectionId connection, const Frame& frame, Actions& out);
+  // Why a wait is in vain: the failure of the world when there is one, else `absence`.
+  Status gone(std::string absence) const;
   // What others wait for from a rank that is gone will never come.
   void release_waits_for(int rank, Actions& out);
 

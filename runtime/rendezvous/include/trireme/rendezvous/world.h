@@ -84,14 +84,15 @@ class World {
 
   // The control plane: small values (below 16 MiB), not for bulk data.
   Status put(std::string_view key, std::string_view value);
-  // Waits for the key. Errors: deadline_exceeded naming the key; the world's failure;
-  // peer_dead when all other ranks have left, so that nobody can put it.
+  // Waits for the key. Errors: deadline_exceeded naming the key; the world's failure, when
+  // there is one; else peer_dead when all other ranks have left, so that nobody can put it.
   Result<std::string> get(std::string_view key, Deadline deadline);
   // Adds to a counter (created as 0) and returns the new value.
   Result<std::int64_t> add(std::string_view key, std::int64_t delta);
   // Every member puts a value and gets all, in the order of `members` (world ranks).
   // `name` is unique per exchange among the members. Errors: deadline_exceeded listing
-  // the ranks that have not come; peer_dead naming a member that has left the job.
+  // the ranks that have not come; the world's failure, when there is one; else peer_dead
+  // naming a member that has left the job.
   Result<std::vector<std::string>> exchange(std::string_view name, const std::vector<int>& members,
                                             std::string_view value, Deadline deadline);
 
