@@ -208,6 +208,30 @@ TEST_P(ChannelContract, WhatWasSentBeforeClosingArrivesAndThenTheEndIsNamed) {
   }
 }
 
+// Whoever closes need not have read what was coming in: its own last bytes arrive all the same.
+TEST_P(ChannelContract, WhatWasSentArrivesThoughTheCloserLeavesBytesUnread) {
+  LocalFabrics ranks = make(2);
+  for (int closer : {0, 1}) {
+    const auto context = static_cast<std::uint64_t>(20 + closer);
+    auto kept = ranks.open(1 - closer, closer, context);
+    auto closed = ranks.open(closer, 1 - closer, context);
+    const auto unread = pattern(kBuffer / 2, 7);
+    const auto data = pattern(std::size_t{8} << 20, static_cast<std::uint64_t>(closer));
+    std::byte first{};
+    ASSERT_TRUE(send_all(ranks.rank(1 - closer).doorbell(), *kept, std::span(unread).first(1)).is_ok());
+    ASSERT_TRUE(receive_all(ranks.rank(closer).doorbell(), *closed, std::span(&first, 1)).is_ok());  // Connected.
+    ASSERT_TRUE(send_all(ranks.rank(1 - closer).doorbell(), *kept, unread).is_ok());
+    std::size_t sent = 0;  // As much as anything on the way holds.
+    for (std::size_t part = 1; part > 0; sent += part) part = closed->send_some(std::span(data).subspan(sent));
+    ASSERT_GT(sent, 0u);
+    closed.reset();
+    std::vector<std::byte> in(sent);
+    const Status received = receive_all(ranks.rank(1 - closer).doorbell(), *kept, in);
+    ASSERT_TRUE(received.is_ok()) << received.to_string() << " of " << sent << " bytes";
+    EXPECT_TRUE(std::equal(in.begin(), in.end(), data.begin()));
+  }
+}
+
 TEST_P(ChannelContract, ManyChannelsComeAndGoWithoutLeavingDescriptors) {
   LocalFabrics ranks = make(2);
   std::atomic<std::size_t> before{0};

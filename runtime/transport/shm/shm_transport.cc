@@ -287,6 +287,7 @@ Result<std::unique_ptr<Channel>> ShmTransport::open(const PeerInfo& peer, std::s
   auto link = std::make_shared<ShmLink>();
   if (lower) {
     Status status = introduce(link, peer, peer_advertisement, key);
+    if (status.code() == StatusCode::peer_dead) return status;  // Says whom it is about.
     if (!status.is_ok()) return status.with_context(fmt::format("opening context {} to {}", context, peer.to_string()));
   } else {
     state_->expect(link, key);

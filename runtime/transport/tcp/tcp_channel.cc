@@ -7,7 +7,7 @@ TcpChannel::TcpChannel(std::shared_ptr<TcpConnection> connection, std::shared_pt
     : connection_(std::move(connection)), peers_(std::move(peers)), peer_(peer), context_(context) {}
 
 TcpChannel::~TcpChannel() {
-  connection_->close();
+  connection_->close(!peers_->status(peer_).is_ok());
 }
 
 Status TcpChannel::status() const {

@@ -1,8 +1,10 @@
 #include "runtime/transport/tcp/tcp_connection.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -19,6 +21,11 @@ namespace {
 // takes in many of them with one system call.
 constexpr std::size_t kDirectBytes = 4096;
 
+// Between looks at what the peer has not acknowledged yet.
+constexpr std::uint64_t kFirstPauseMs = 1;
+constexpr std::uint64_t kLongestPauseMs = 50;
+constexpr int kDiscardsPerLook = 64;
+
 bool would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
 }
@@ -34,6 +41,23 @@ void set_socket_options(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+// Drops what has come in. False when the peer has closed, or the connection is broken.
+bool discard_incoming(int fd) {
+  std::array<std::byte, 16 * 1024> nowhere;
+  for (int i = 0; i < kDiscardsPerLook; ++i) {
+    const ssize_t got = recv(fd, nowhere.data(), nowhere.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got < 0 && would_block(errno);
+  }
+  return true;
+}
+
+// The peer's kernel has acknowledged everything, the end included.
+bool all_acknowledged(int fd) {
+  int left = 0;
+  return ioctl(fd, SIOCOUTQ, &left) != 0 || left == 0;
 }
 
 ssize_t send_pieces(int fd, iovec* pieces, std::size_t count) {
@@ -64,6 +88,7 @@ void TcpConnection::attach(UniqueFd fd) {
   if (!watched.is_ok()) return fail(watched.status());
   {
     const std::lock_guard lock(mutex_);
+    if (gone_) return reactor_->forget(*watched);
     fd_ = std::move(fd);
     token_ = *watched;
     connected_.store(true, std::memory_order_release);
@@ -121,8 +146,10 @@ void TcpConnection::flush() {
 void TcpConnection::close_if_done() {
   if (!closing_) return;
   const bool nothing_left = send_head_ == send_tail_ && connected_;
-  if (!nothing_left && !ended() && !failed_.load(std::memory_order_acquire)) return;
+  const bool broken = ended() || failed_.load(std::memory_order_acquire);
+  if (!broken && (!nothing_left || !delivered())) return;
   closing_ = false;
+  gone_ = true;
   if (connected_) {
     reactor_->forget(token_);
     connected_ = false;
@@ -132,14 +159,37 @@ void TcpConnection::close_if_done() {
   if (lingers_) lingering_->end();
 }
 
-void TcpConnection::close() {
+// Closing a socket while incoming bytes lie unread, or come later, resets the connection
+// and destroys what the kernel has not delivered yet. So the end is announced first, what
+// comes in is dropped, and the socket lives until the peer's kernel has everything or the
+// peer has closed too.
+bool TcpConnection::delivered() {
+  if (pause_ms_ == 0) {
+    shutdown(fd_.get(), SHUT_WR);
+    pause_ms_ = kFirstPauseMs;
+  }
+  if (!discard_incoming(fd_.get()) || all_acknowledged(fd_.get())) return true;
+  arm(EPOLLIN | EPOLLRDHUP);
+  if (looks_again_) return false;
+  looks_again_ = true;
+  reactor_->run_at(Deadline::after_ms(pause_ms_), [self = shared_from_this()] {
+    const std::lock_guard lock(self->mutex_);
+    self->looks_again_ = false;
+    self->close_if_done();
+  });
+  pause_ms_ = std::min(2 * pause_ms_, kLongestPauseMs);
+  return false;
+}
+
+void TcpConnection::close(bool peer_is_dead) {
   const std::lock_guard lock(mutex_);
   closing_ = true;
+  if (peer_is_dead) ended_.store(true, std::memory_order_release);
   flush();
-  // Without a socket there is nobody to tell yet: attach() or fail() comes to the end.
-  lingers_ = send_head_ != send_tail_;
-  if (lingers_) lingering_->begin();
   close_if_done();
+  // Without a socket there is nobody to tell yet: attach() or fail() comes to the end.
+  lingers_ = closing_ && (send_head_ != send_tail_ || connected_);
+  if (lingers_) lingering_->begin();
 }
 
 std::size_t TcpConnection::buffer(std::span<const std::byte> data) {

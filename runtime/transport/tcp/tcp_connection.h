@@ -62,14 +62,16 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   Status error();
   // An attempt to move bytes found that the peer has closed.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // The channel is gone: flushes what is buffered, then closes.
-  void close();
+  // The channel is gone: flushes what is buffered, then closes when the peer has it, be
+  // what the peer sends read or not. Nothing is owed to a peer that is dead.
+  void close(bool peer_is_dead);
 
  private:
   void on_ready();
   void arm(std::uint32_t events);                              // REQUIRES: mutex_ held.
   void flush();                                                // REQUIRES: mutex_ held.
   void close_if_done();                                        // REQUIRES: mutex_ held.
+  bool delivered();                                            // REQUIRES: mutex_ held.
   std::size_t buffer(std::span<const std::byte> data);         // REQUIRES: mutex_ held.
   std::size_t send_directly(std::span<const std::byte> data);  // REQUIRES: mutex_ held.
   std::size_t receive(std::span<std::byte> into);
@@ -90,6 +92,9 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::atomic<std::uint32_t> armed_{0};
   bool closing_ = false;
   bool lingers_ = false;
+  bool gone_ = false;           // Closed: a socket that comes now is not wanted.
+  bool looks_again_ = false;    // A timer runs.
+  std::uint64_t pause_ms_ = 0;  // To the next look; 0: the end is not announced yet.
   Status error_;
 
   std::vector<std::byte> send_;  // A ring; positions count all bytes.
