@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMostCachedPlans = 512;
 constexpr int kPollSweeps = 16;
+constexpr std::uint64_t kExplanationWithinMs = 700;
 
 bool is_one_host(World& world, const std::vector<int>& members) {
   return std::all_of(members.begin(), members.end(), [&](int member) {
@@ -78,7 +79,7 @@ const CompiledPlan& Core::compiled(const Call& call) {
 
 void Core::start(OperationState& operation) {
   const std::lock_guard lock(mutex_);
-  operation.start_ticks = tsc_now();
+  operation.begin_deadline();
   learn_failure();
   if (!broken_.is_ok()) return operation.complete(broken_);
   if (closed_) return operation.complete(aborted("the communicator is closed"));
@@ -88,7 +89,10 @@ void Core::start(OperationState& operation) {
     post_locally(operation);
   } else {
     auto office = post_office(operation.call.root);
-    if (!office.is_ok()) return operation.complete(office.status());
+    if (!office.is_ok()) {
+      report_unopened(office.status(), members_[static_cast<std::size_t>(operation.call.root)]);
+      return operation.complete(broken_);
+    }
     office.value()->post(&operation);
   }
   pending_.store(count_pending());
@@ -129,18 +133,19 @@ bool Core::advance_collective() {
   if (!executor_.active()) {
     const CompiledPlan& plan = compiled(operation.call);
     operation.call.algorithm = plan.algorithm;
-    operation.start_ticks = tsc_now();
+    operation.begin_deadline();  // Before, it waited for the calls ahead of it.
     record_->enter(operation.call);
     executor_.start(plan, operation.call, operation.input, operation.output);
   }
   const bool moved = executor_.sweep();
+  operation.moved |= moved;
   if (executor_.done()) {
     complete_current();
     return true;
   }
   if (executor_.mismatch()) return handle_mismatch(*executor_.mismatch(), operation);
   if (!executor_.error().is_ok()) {
-    report(executor_.error(), -1);
+    report_unopened(executor_.error(), -1);
     return true;
   }
   return moved;
@@ -231,6 +236,17 @@ void Core::report(const Status& status, int culprit) {
     system_clock().sleep_ns(1'000'000);
   }
   break_with(known ? known->status : status);
+}
+
+// A channel could not be opened. When that is the echo of a death, the World says soon
+// whose, and in the words that all ranks get.
+void Core::report_unopened(const Status& status, int culprit) {
+  const bool may_be_echo = status.code() == StatusCode::peer_dead;
+  for (const Deadline patience = Deadline::after_ms(kExplanationWithinMs);
+       may_be_echo && !engine_->world().failure(context_) && !patience.expired();) {
+    system_clock().sleep_ns(1'000'000);
+  }
+  report(status, culprit);
 }
 
 Status Core::status() const {

@@ -85,14 +85,16 @@ class Core final : public Drivable, private LinkTable {
   bool learn_failure();
   void break_with(const Status& status);
   void report(const Status& status, int culprit);
+  void report_unopened(const Status& status, int culprit);
   void enqueue(OperationState& operation);
   void refuse_waiting_for_oneself(OperationState& operation);
   void post_locally(OperationState& operation);
-  const OperationState* head() const;  // The oldest operation, whose deadline counts.
+  const OperationState* head() const;  // The one that has stood still longest: its deadline counts.
   std::size_t count_pending() const;
 
   // Deadlines and inquiries; `lock` is released while other ranks are asked.
   Deadline look_after(std::unique_lock<std::mutex>& lock);
+  void note_progress();
   std::uint64_t deadline_ns(const OperationState& operation, std::uint64_t now_ns) const;
   void publish_waiting(const OperationState& operation);
   void inquire(std::unique_lock<std::mutex>& lock, bool deadline_passed);

@@ -25,7 +25,7 @@ const OperationState* Core::head() const {
   const OperationState* oldest = first_;
   const auto consider = [&](const OperationState* operation) {
     if (operation == nullptr) return;
-    if (oldest == nullptr || operation->start_ticks < oldest->start_ticks) oldest = operation;
+    if (oldest == nullptr || operation->progress_ticks < oldest->progress_ticks) oldest = operation;
   };
   for (const OperationState* operation : to_self_) consider(operation);
   for (std::size_t peer : open_offices_) consider(offices_[peer]->oldest());
@@ -34,7 +34,7 @@ const OperationState* Core::head() const {
 
 std::uint64_t Core::deadline_ns(const OperationState& operation, std::uint64_t now_ns) const {
   const std::uint64_t ticks = tsc_now();
-  const std::uint64_t spent = ticks > operation.start_ticks ? tsc_to_ns(ticks - operation.start_ticks) : 0;
+  const std::uint64_t spent = ticks > operation.progress_ticks ? tsc_to_ns(ticks - operation.progress_ticks) : 0;
   return now_ns - std::min(now_ns, spent) + static_cast<std::uint64_t>(engine_->timeout_ms()) * kMillisecond;
 }
 
@@ -86,7 +86,16 @@ void Core::check_links() {
   report(broken->status, members_[static_cast<std::size_t>(broken->peer)]);
 }
 
+// A deadline counts the time in which no byte of a call moved. Movement is only noted
+// while it happens; the clock is read here, when it has paused.
+void Core::note_progress() {
+  const std::uint64_t now = tsc_now();
+  if (first_ != nullptr && first_->moved) first_->note_progress(now);
+  for (std::size_t peer : open_offices_) offices_[peer]->note_progress(now);
+}
+
 Deadline Core::look_after(std::unique_lock<std::mutex>& lock) {
+  note_progress();
   const OperationState* operation = head();
   if (operation == nullptr) return Deadline::never();
   const std::uint64_t now = system_clock().now_ns();

@@ -13,8 +13,8 @@ std::string name_of(const Question& question, int rank) {
 }
 
 std::string heading(const Question& question) {
-  if (question.sequence == 0) return fmt::format("{} did not finish within {} ms", question.call, question.timeout_ms);
-  return fmt::format("{}, the {} call of its communicator, did not finish within {} ms", question.call,
+  if (question.sequence == 0) return fmt::format("{} stood still for {} ms", question.call, question.timeout_ms);
+  return fmt::format("{}, the {} call of its communicator, stood still for {} ms", question.call,
                      ordinal(question.sequence), question.timeout_ms);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <trireme/base/status.h>
+#include <trireme/platform/clock.h>
 
 #include "collectives/execute/call.h"
 
@@ -15,7 +16,10 @@ struct OperationState {
   Call call;
   const void* input = nullptr;
   void* output = nullptr;
-  std::uint64_t start_ticks = 0;         // tsc_now() when it was started; its deadline counts from here.
+  // tsc_now() when it was started, and then whenever somebody looked and bytes of it had
+  // moved since the last look. Its deadline counts from here.
+  std::uint64_t progress_ticks = 0;
+  bool moved = false;                    // Bytes have moved since progress_ticks.
   OperationState* next = nullptr;        // In the communicator's queue.
   std::shared_ptr<OperationState> keep;  // An asynchronous operation keeps itself until it ends.
 
@@ -26,6 +30,11 @@ struct OperationState {
     status_ = std::move(status);
     const std::shared_ptr<OperationState> self = std::move(keep);
     done_.store(true, std::memory_order_release);
+  }
+  void begin_deadline() { note_progress(tsc_now()); }
+  void note_progress(std::uint64_t ticks) {
+    progress_ticks = ticks;
+    moved = false;
   }
   // Makes a finished state fit for the next call.
   void recycle() {

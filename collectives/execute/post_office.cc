@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace trireme {
 namespace {
@@ -109,6 +110,7 @@ bool PostOffice::move_outgoing() {
     const std::size_t part = channel_->send_some({out.payload + done, std::min(kSlice, out.bytes - done)});
     out.sent += part;
     moved += part;
+    large_moved_ |= part > 0 && out.bytes > kEagerBytes;
   }
   if (out.sent >= payload_end && out.sent < end) {
     const std::size_t part = channel_->send_some(std::span(kZeros).first(end - out.sent));
@@ -180,6 +182,7 @@ void PostOffice::clear_to_send(std::uint64_t id) {
     error_ = data_loss("clearance arrived for a message that was not announced");
     return;
   }
+  found->operation->moved = true;  // Its receiver is there.
   cleared_.push_back(*found);
   announced_.erase(found);
 }
@@ -213,6 +216,7 @@ bool PostOffice::fits(const OperationState& operation, const MessageHeader& head
 
 void PostOffice::match(Receive& receive, const MessageHeader& header) {
   receive.matched = true;
+  receive.operation->moved = true;  // Its sender is there.
   receive.id = header.id;
   owe_credit(header);
   if (header.kind == MessageKind::announce)
@@ -253,6 +257,7 @@ bool PostOffice::read_payload() {
         in_unexpected_ != nullptr ? in_unexpected_->payload.data() : static_cast<std::byte*>(in_operation_->output);
     moved = channel_->receive_some({target + in_received_, std::min(kSlice, bytes - in_received_)});
     in_received_ += moved;
+    large_moved_ |= moved > 0 && bytes > kEagerBytes;
   }
   if (in_received_ >= bytes && in_received_ < end) {
     std::byte rest[kMessageAlignment];
@@ -304,27 +309,35 @@ std::size_t PostOffice::pending() const {
          (out_ && out_->ends != nullptr ? 1 : 0);
 }
 
+template <typename Visit>
+void PostOffice::for_each_operation(const Visit& visit) const {
+  for (OperationState* operation : sends_) visit(operation);
+  for (const Announced& send : announced_) visit(send.operation);
+  for (const Announced& send : cleared_) visit(send.operation);
+  for (OperationState* operation : sent_) visit(operation);
+  for (const Receive& receive : receives_) visit(receive.operation);
+  if (out_ && out_->ends != nullptr) visit(out_->ends);
+}
+
 const OperationState* PostOffice::oldest() const {
   const OperationState* oldest = nullptr;
   const auto consider = [&](const OperationState* operation) {
-    if (oldest == nullptr || operation->start_ticks < oldest->start_ticks) oldest = operation;
+    if (oldest == nullptr || operation->progress_ticks < oldest->progress_ticks) oldest = operation;
   };
-  for (const OperationState* operation : sends_) consider(operation);
-  for (const Announced& send : announced_) consider(send.operation);
-  for (const Announced& send : cleared_) consider(send.operation);
-  for (const OperationState* operation : sent_) consider(operation);
-  for (const Receive& receive : receives_) consider(receive.operation);
-  if (out_ && out_->ends != nullptr) consider(out_->ends);
+  for_each_operation(consider);
   return oldest;
 }
 
+void PostOffice::note_progress(std::uint64_t ticks) {
+  const bool large_moved = std::exchange(large_moved_, false);
+  for_each_operation([&](OperationState* operation) {
+    if (large_moved || operation->moved) operation->note_progress(ticks);
+  });
+}
+
 void PostOffice::fail(const Status& status) {
-  std::vector<OperationState*> all(sends_.begin(), sends_.end());
-  for (const Announced& send : announced_) all.push_back(send.operation);
-  for (const Announced& send : cleared_) all.push_back(send.operation);
-  all.insert(all.end(), sent_.begin(), sent_.end());
-  for (const Receive& receive : receives_) all.push_back(receive.operation);
-  if (out_ && out_->ends != nullptr) all.push_back(out_->ends);
+  std::vector<OperationState*> all;
+  for_each_operation([&](OperationState* operation) { all.push_back(operation); });
   sends_.clear();
   announced_.clear();
   cleared_.clear();

@@ -39,7 +39,11 @@ class PostOffice {
   bool advance();
   // Operations that are not done.
   std::size_t pending() const;
+  // The one that has made no progress for the longest time.
   const OperationState* oldest() const;
+  // Takes note of what has moved since the last time: an operation makes progress when its
+  // other half appears, and when a large message of this pair moves, behind which it may stand.
+  void note_progress(std::uint64_t ticks);
   // Ends all operations.
   void fail(const Status& status);
 
@@ -70,6 +74,9 @@ class PostOffice {
     bool complete = false;
     OperationState* claimed = nullptr;  // A receive that takes it once complete.
   };
+
+  template <typename Visit>
+  void for_each_operation(const Visit& visit) const;
 
   bool advance_out();
   bool choose_outgoing();
@@ -108,7 +115,8 @@ class PostOffice {
   std::size_t owed_credit_ = 0;
   MessageHeaderBytes in_header_{};
   std::size_t in_header_bytes_ = 0;
-  bool in_payload_ = false;  // A payload is being taken in.
+  bool large_moved_ = false;  // Bytes of a large message, since the last note_progress().
+  bool in_payload_ = false;   // A payload is being taken in.
   MessageHeader in_message_;
   OperationState* in_operation_ = nullptr;
   Unexpected* in_unexpected_ = nullptr;

@@ -22,7 +22,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_AGENT_SOCKET", "", "Unix socket on which a rank talks to its shim"},
       {"TRIREME_HOST_ID", "", "Overrides the host's identity, to make one host look like several"},
       // Set by users.
-      {"TRIREME_TIMEOUT_MS", "60000", "Default deadline of collectives"},
+      {"TRIREME_TIMEOUT_MS", "60000", "Deadline of a collective: the longest it may stand still"},
       {"TRIREME_JOIN_TIMEOUT_MS", "60000", "How long ranks wait for each other at start"},
       {"TRIREME_COORDINATOR_GRACE_MS", "2000", "How long a rank looks for a coordinator that went silent"},
       {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},

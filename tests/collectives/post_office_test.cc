@@ -28,7 +28,7 @@ class PostOffices : public testing::Test {
     operation->call.count = data.size() * sizeof(std::int32_t) / size_of(type);
     operation->input = data.data();
     operation->output = data.data();
-    operation->start_ticks = ++ticks;
+    operation->progress_ticks = ++ticks;
     offices[rank]->post(operation.get());
     return operation;
   }

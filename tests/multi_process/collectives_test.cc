@@ -109,7 +109,7 @@ TEST(MultiProcess, AStoppedRankIsNamedAtTheDeadline) {
   Job job(kRanks, "run", 1500);
   job.wait_until_ready();
   ASSERT_TRUE(job.rank(2).process.send_signal(SIGSTOP).is_ok());
-  job.expect_all_say(2, {"deadline_exceeded: all_reduce(count=20000, f32, max)", "within 1500 ms", "rank 2 (",
+  job.expect_all_say(2, {"deadline_exceeded: all_reduce(count=20000, f32, max)", "stood still for 1500 ms", "rank 2 (",
                          job.pid_text(2), "does not answer"});
 }
 

@@ -14,6 +14,12 @@
 // may be output + rank * count, for reduce_scatter the output may be input + rank *
 // count. Any other overlap is refused (invalid_argument).
 //
+// A call fails when for its deadline (CommunicatorOptions::timeout_ms) it has made no
+// progress: no byte of it moved on this rank. A call that waits behind an earlier one of
+// its communicator begins to count when it begins. For a message, a large one between the
+// same two ranks counts as progress too, as it may be in the way. A call that moves, be it
+// slowly, is never ended.
+//
 // After an error (a dead peer, a mismatch, a passed deadline) the communicator is
 // broken: every member's current and later call returns the same Status, outputs hold
 // unspecified values, inputs are unchanged (unless in place). Make a new one.
@@ -39,9 +45,11 @@
 namespace trireme {
 
 struct CommunicatorOptions {
-  std::int64_t timeout_ms = 0;  // Deadline of every call; 0: TRIREME_TIMEOUT_MS or its default.
-  std::string transport;        // Forces one ("shm", "tcp"); "" chooses per pair.
-  std::string algorithm;        // Forces one ("ring", ...); "" chooses per call.
+  // Deadline of every call; 0: TRIREME_TIMEOUT_MS or its default. It ends a call of which no
+  // byte has moved for that long, however long the call as a whole takes.
+  std::int64_t timeout_ms = 0;
+  std::string transport;  // Forces one ("shm", "tcp"); "" chooses per pair.
+  std::string algorithm;  // Forces one ("ring", ...); "" chooses per call.
 };
 
 // A started operation. A value: copies refer to the same operation.
