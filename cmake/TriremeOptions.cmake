@@ -26,16 +26,35 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
 # -ffp-contract=off everywhere: a multiply and an add round twice on every compiler and
-# every vector width, so results do not depend on what the optimiser fuses.
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Werror=return-type
-                    "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>")
+# every vector width, so results do not depend on what the optimiser fuses. nvcc knows few
+# options of the host compiler and takes them behind -Xcompiler, commas between; -Wpedantic
+# objects to the code that it generates. What device code fuses is its kernels' own matter.
+set(trireme_flags -Wall -Wextra -Wpedantic -Wshadow -Werror=return-type -ffp-contract=off)
 if(TRIREME_SANITIZE)
-  add_compile_options(-fsanitize=${TRIREME_SANITIZE} -fno-omit-frame-pointer -g1)
-  add_link_options(-fsanitize=${TRIREME_SANITIZE})
+  list(APPEND trireme_flags -fsanitize=${TRIREME_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options("$<HOST_LINK:-fsanitize=${TRIREME_SANITIZE}>")
   if(TRIREME_SANITIZE STREQUAL "undefined")
-    add_compile_options(-fno-sanitize-recover=all)
+    list(APPEND trireme_flags -fno-sanitize-recover=all)
   endif()
 endif()
+set(trireme_cuda_flags ${trireme_flags})
+list(REMOVE_ITEM trireme_cuda_flags -Wpedantic)
+list(JOIN trireme_cuda_flags "$<COMMA>" trireme_cuda_flags)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${trireme_flags}>"
+                    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${trireme_cuda_flags}>")
+
+# For whoever has a CUDA source: the language, in C++20. CMake 3.25 knows no option of nvcc
+# for it, and would fail in enable_language() if the standard were asked for earlier.
+macro(trireme_enable_cuda)
+  enable_language(CUDA)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  foreach(kind STANDARD EXTENSION)
+    if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
+      set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
+    endif()
+  endforeach()
+endmacro()
 
 find_program(TRIREME_CCACHE ccache)
 if(TRIREME_CCACHE)
