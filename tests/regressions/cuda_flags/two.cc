@@ -1,0 +1,4 @@
+// The same options on a plain source.
+int two() {
+  return 2;
+}
