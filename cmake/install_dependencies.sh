@@ -12,6 +12,8 @@ packages='
 g++                   compiles everything
 cmake                 configures the build
 ninja-build           runs it
+make                  what CMake takes for your own programs when nothing else is asked for
+git                   lists the tree for tests/tidy
 ccache                makes the second build and every sanitizer build quick
 pkg-config            finds hwloc, xxHash, verbs
 python3               runs tests/tidy

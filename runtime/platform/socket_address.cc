@@ -29,6 +29,11 @@ Result<KernelAddress> resolve(const std::string& host, int port) {
     hints.ai_flags = AI_NUMERICSERV;
     error = ::getaddrinfo(host.c_str(), service.c_str(), &hints, &found);
   }
+  if (error != 0 && host == "localhost") {
+    // RFC 6761, 6.3: always the loopback, also where no hosts file says so (a bare container).
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    error = ::getaddrinfo("127.0.0.1", service.c_str(), &hints, &found);
+  }
   if (error != 0) {
     return not_found("host '" + host + "' cannot be resolved (" + ::gai_strerror(error) +
                      "): check the name, or give a numeric address");

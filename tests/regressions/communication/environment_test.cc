@@ -49,6 +49,18 @@ TEST_F(Environment, Ucx8684_LittleLockableMemory) {
   }
 }
 
+// Our own: a bare container has no hosts file, and localhost is the loopback all the same.
+TEST_F(Environment, LocalhostWithoutAHostsFile) {
+  const std::string mount = unshare("--mount");
+  if (mount.empty()) GTEST_SKIP() << "needs a mount namespace (root, or user namespaces permitted)";
+  const RunResult result =
+      shell(mount +
+            "sh -c 'mount --bind /dev/null /etc/hosts && mount --bind /dev/null /etc/resolv.conf && "
+            "export WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$(($$ % 20000 + 20000)); "
+            "RANK=1 $rank_program all_reduce 100 1 & RANK=0 $rank_program all_reduce 100 1 && wait $!'");
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+}
+
 TEST_F(Environment, Pytorch150532_HostNameWithoutDns) {
   const std::string names = unshare("--uts");
   if (names.empty()) GTEST_SKIP() << "needs a UTS namespace (root, or user namespaces permitted)";
