@@ -6,31 +6,13 @@
 #include <fmt/core.h>
 #include <trireme/base/hash.h>
 
-#include "collectives/execute/core.h"
+#include "collectives/communicator_impl.h"
+#include "collectives/execute/scaled_sum.h"
 #include "collectives/execute/validate.h"
 
 namespace trireme {
 
-struct Work::Operation : OperationState {
-  std::shared_ptr<Core> core;  // Set while a Work may wait for it.
-};
-
-struct Communicator::Impl {
-  std::shared_ptr<Core> core;
-  std::vector<std::shared_ptr<Work::Operation>> pool;  // Reused once nobody holds them.
-
-  Status call(const Call& call, const void* input, void* output);
-  Work call_async(const Call& call, const void* input, void* output);
-  std::shared_ptr<Work::Operation> new_operation();
-  // For one rank: done at once. Returns false when there is something to wait for.
-  bool trivially_done(const Call& call) const { return core->size() == 1 && call.kind < CallKind::send; }
-  Status call_alone(const Call& call, const void* input, void* output);
-};
-
-namespace {
-
-Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op = ReduceOp::sum, int root = 0,
-               int tag = 0) {
+Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op, int root, int tag) {
   Call call;
   call.kind = kind;
   call.type = type;
@@ -40,12 +22,6 @@ Call make_call(CallKind kind, std::size_t count, DataType type, ReduceOp op = Re
   call.count = count;
   return call;
 }
-
-Call barrier_call() {
-  return make_call(CallKind::barrier, 0, DataType::u8);
-}
-
-}  // namespace
 
 // ---- Work ----
 
@@ -65,18 +41,30 @@ bool Work::test() {
 
 // ---- calls ----
 
-Status Communicator::Impl::call_alone(const Call& call, const void* input, void* output) {
+Status Communicator::Impl::call_alone(const Call& call, const CallDetails* details, const void* input, void* output) {
   TRIREME_RETURN_IF_ERROR(core->status());
-  // The reduction of one contribution, and its average, is itself.
-  if (call.count > 0 && call.kind != CallKind::barrier && input != output) {
-    std::memcpy(output, input, call.count * size_of(call.type));
+  std::size_t count = call.kind == CallKind::barrier ? 0 : call.count;
+  if (call.kind == CallKind::all_to_all_v) count = static_cast<std::size_t>(details->counts.front());
+  if (count == 0) return {};
+  if (call.combining == Combining::scaled_sum) {
+    scale_elements(output, input, count, call.type, details->factor);
+  } else if (input != output) {
+    // The reduction of one contribution, and its average, is itself.
+    std::memcpy(output, input, count * size_of(call.type));
   }
   return {};
 }
 
-Status Communicator::Impl::call(const Call& call, const void* input, void* output) {
-  TRIREME_RETURN_IF_ERROR(validate_call(call, input, output, core->rank(), core->size()));
-  if (trivially_done(call)) return call_alone(call, input, output);
+Status Communicator::Impl::call(const Call& call, const void* input, void* output, Details details) {
+  if (group != nullptr || details != nullptr) {
+    Work work = begin(call, input, output, std::move(details));
+    if (group == nullptr) return work.wait();
+    group->works.push_back(work);
+    // Accepted: what becomes of it, the group's end will say.
+    return work.operation_->done() ? work.operation_->status() : Status::ok();
+  }
+  TRIREME_RETURN_IF_ERROR(validate_call(call, nullptr, input, output, core->rank(), core->size()));
+  if (trivially_done(call)) return call_alone(call, nullptr, input, output);
   OperationState operation;
   operation.call = call;
   operation.input = input;
@@ -95,22 +83,35 @@ std::shared_ptr<Work::Operation> Communicator::Impl::new_operation() {
   return pool.back();
 }
 
-Work Communicator::Impl::call_async(const Call& call, const void* input, void* output) {
+Work Communicator::Impl::begin(const Call& call, const void* input, void* output, Details details) {
   std::shared_ptr<Work::Operation> operation = new_operation();
   operation->core = core;
-  const Status valid = validate_call(call, input, output, core->rank(), core->size());
+  const Status valid = validate_call(call, details.get(), input, output, core->rank(), core->size());
   if (!valid.is_ok() || trivially_done(call)) {
-    operation->complete(valid.is_ok() ? call_alone(call, input, output) : valid);
+    operation->complete(valid.is_ok() ? call_alone(call, details.get(), input, output) : valid);
     return Work(std::move(operation));
+  }
+  if (call.combining == Combining::scaled_sum) {
+    details->staging = stage_scaled_sum(call, *details, input, output, core->rank(), core->size());
   }
   operation->call = call;
   operation->input = input;
   operation->output = output;
+  operation->details = std::move(details);
   operation->keep = operation;
   core->start(*operation);
   core->poll();
-  core->leave_to_progress_thread();
   return Work(std::move(operation));
+}
+
+Work Communicator::Impl::call_async(const Call& call, const void* input, void* output, Details details) {
+  Work work = begin(call, input, output, std::move(details));
+  if (group != nullptr) {
+    group->works.push_back(work);
+  } else {
+    core->leave_to_progress_thread();
+  }
+  return work;
 }
 
 // ---- Communicator ----
@@ -153,6 +154,7 @@ int Communicator::world_rank(int rank) const {
 
 Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   Core& core = *impl_->core;
+  if (impl_->group != nullptr) return invalid_argument("split() inside a group: end the group first");
   std::vector<std::int32_t> all(2 * static_cast<std::size_t>(core.size()));
   const std::int32_t own[2] = {color, key};
   TRIREME_RETURN_IF_ERROR(impl_->call(make_call(CallKind::split, 2, DataType::i32), own, all.data()));
@@ -170,72 +172,6 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   auto impl = std::make_unique<Impl>();
   impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks));
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
-}
-
-Status Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op) {
-  return impl_->call(make_call(CallKind::all_reduce, count, type, op), input, output);
-}
-
-Status Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root) {
-  return impl_->call(make_call(CallKind::reduce, count, type, op, root), input, output);
-}
-
-Status Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root) {
-  return impl_->call(make_call(CallKind::broadcast, count, type, ReduceOp::sum, root), input, output);
-}
-
-Status Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type) {
-  return impl_->call(make_call(CallKind::all_gather, count, type), input, output);
-}
-
-Status Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op) {
-  return impl_->call(make_call(CallKind::reduce_scatter, count, type, op), input, output);
-}
-
-Status Communicator::barrier() {
-  return impl_->call(barrier_call(), nullptr, nullptr);
-}
-
-Status Communicator::send(const void* data, std::size_t count, DataType type, int destination, int tag) {
-  return impl_->call(make_call(CallKind::send, count, type, ReduceOp::sum, destination, tag), data, nullptr);
-}
-
-Status Communicator::receive(void* data, std::size_t count, DataType type, int source, int tag) {
-  return impl_->call(make_call(CallKind::receive, count, type, ReduceOp::sum, source, tag), nullptr, data);
-}
-
-Work Communicator::all_reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op) {
-  return impl_->call_async(make_call(CallKind::all_reduce, count, type, op), input, output);
-}
-
-Work Communicator::reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
-                                int root) {
-  return impl_->call_async(make_call(CallKind::reduce, count, type, op, root), input, output);
-}
-
-Work Communicator::broadcast_async(const void* input, void* output, std::size_t count, DataType type, int root) {
-  return impl_->call_async(make_call(CallKind::broadcast, count, type, ReduceOp::sum, root), input, output);
-}
-
-Work Communicator::all_gather_async(const void* input, void* output, std::size_t count, DataType type) {
-  return impl_->call_async(make_call(CallKind::all_gather, count, type), input, output);
-}
-
-Work Communicator::reduce_scatter_async(const void* input, void* output, std::size_t count, DataType type,
-                                        ReduceOp op) {
-  return impl_->call_async(make_call(CallKind::reduce_scatter, count, type, op), input, output);
-}
-
-Work Communicator::barrier_async() {
-  return impl_->call_async(barrier_call(), nullptr, nullptr);
-}
-
-Work Communicator::send_async(const void* data, std::size_t count, DataType type, int destination, int tag) {
-  return impl_->call_async(make_call(CallKind::send, count, type, ReduceOp::sum, destination, tag), data, nullptr);
-}
-
-Work Communicator::receive_async(void* data, std::size_t count, DataType type, int source, int tag) {
-  return impl_->call_async(make_call(CallKind::receive, count, type, ReduceOp::sum, source, tag), nullptr, data);
 }
 
 void Communicator::poll() {
@@ -267,7 +203,7 @@ std::string Communicator::explain() const {
 std::string Communicator::explain_all_reduce(std::size_t count, DataType type, ReduceOp op) const {
   const Core& core = *impl_->core;
   if (core.size() == 1) return "alone: calls are copies\n";
-  return core.selector().explain(core.request_of(make_call(CallKind::all_reduce, count, type, op)));
+  return core.selector().explain(core.request_of(make_call(CallKind::all_reduce, count, type, op), nullptr));
 }
 
 }  // namespace trireme

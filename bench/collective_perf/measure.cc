@@ -11,8 +11,9 @@ namespace {
 
 using plan::Collective;
 
-bool is_rooted(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce;
+// One buffer holds a part for each rank.
+bool has_parts(Collective collective) {
+  return plan::gathers(collective) || plan::scatters(collective) || collective == Collective::all_to_all;
 }
 
 double bus_factor(Collective collective, int ranks) {
@@ -20,11 +21,8 @@ double bus_factor(Collective collective, int ranks) {
   switch (collective) {
     case Collective::all_reduce:
       return 2 * (n - 1) / n;
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-      return (n - 1) / n;
     default:
-      return 1;
+      return has_parts(collective) ? (n - 1) / n : 1;
   }
 }
 
@@ -43,7 +41,7 @@ class Measurement {
         input_(input.data()),
         output_(output.data()) {
     const auto ranks = static_cast<std::uint64_t>(c_.size());
-    const bool by_rank = collective == Collective::all_gather || collective == Collective::reduce_scatter;
+    const bool by_rank = has_parts(collective);
     count_ = bytes / size_of(type) / (by_rank ? ranks : 1);
     bytes_ = count_ * size_of(type) * (by_rank ? ranks : 1);
   }
@@ -53,11 +51,12 @@ class Measurement {
     row.op = plan::to_string(collective_);
     row.type = type_;
     row.redop = plan::reduces(collective_) ? std::string(to_string(op_)) : "none";
-    row.root = is_rooted(collective_) ? root_ : -1;
+    row.root = plan::is_rooted(collective_) ? root_ : -1;
     row.ranks = c_.size();
     row.bytes = bytes_;
     row.count = count_;
     TRIREME_ASSIGN_OR_RETURN(row.out_of_place, time(false));
+    if (collective_ == Collective::all_to_all) return row;  // Has no form in place.
     TRIREME_ASSIGN_OR_RETURN(row.in_place, time(true));
     return row;
   }
@@ -65,14 +64,19 @@ class Measurement {
  private:
   std::uint64_t own_offset() const { return static_cast<std::uint64_t>(c_.rank()) * count_ * size_of(type_); }
 
-  // In place everything lies in the output buffer, except for reduce_scatter, whose
-  // larger buffer is the input.
+  // Only the root of a gather or a scatter has the larger buffer to be in place in.
+  bool is_in_place(bool in_place) const {
+    const bool one_sided = collective_ == Collective::gather || collective_ == Collective::scatter;
+    return in_place && (!one_sided || c_.rank() == root_);
+  }
+  // In place everything lies in the output buffer, except for scatters, whose larger
+  // buffer is the input.
   std::byte* source(bool in_place) const {
-    if (!in_place || collective_ == Collective::reduce_scatter) return input_;
-    return output_ + (collective_ == Collective::all_gather ? own_offset() : 0);
+    if (!is_in_place(in_place) || plan::scatters(collective_)) return input_;
+    return output_ + (plan::gathers(collective_) ? own_offset() : 0);
   }
   std::byte* target(bool in_place) const {
-    return in_place && collective_ == Collective::reduce_scatter ? input_ + own_offset() : output_;
+    return is_in_place(in_place) && plan::scatters(collective_) ? input_ + own_offset() : output_;
   }
 
   Status call(bool in_place) {
@@ -90,6 +94,12 @@ class Measurement {
         return c_.all_gather(in, out, count_, type_);
       case Collective::reduce_scatter:
         return c_.reduce_scatter(in, out, count_, type_, op_);
+      case Collective::gather:
+        return c_.gather(in, out, count_, type_, root_);
+      case Collective::scatter:
+        return c_.scatter(in, out, count_, type_, root_);
+      case Collective::all_to_all:
+        return c_.all_to_all(in, out, count_, type_);
       case Collective::barrier:
         return c_.barrier();
     }
@@ -108,6 +118,12 @@ class Measurement {
         return c_.all_gather_async(in, out, count_, type_);
       case Collective::reduce_scatter:
         return c_.reduce_scatter_async(in, out, count_, type_, op_);
+      case Collective::gather:
+        return c_.gather_async(in, out, count_, type_, root_);
+      case Collective::scatter:
+        return c_.scatter_async(in, out, count_, type_, root_);
+      case Collective::all_to_all:
+        return c_.all_to_all_async(in, out, count_, type_);
       case Collective::barrier:
         return c_.barrier_async();
     }
@@ -123,14 +139,26 @@ class Measurement {
   }
 
   void fill(bool in_place) {
-    const bool scatters = collective_ == Collective::reduce_scatter;
-    const std::uint64_t elements = scatters ? count_ * static_cast<std::uint64_t>(c_.size()) : count_;
-    std::fill_n(target(in_place), bytes_ / (scatters ? static_cast<std::uint64_t>(c_.size()) : 1), std::byte{0x77});
-    pattern_.fill(source(in_place), c_.rank(), 0, elements);
+    const bool scatters = plan::scatters(collective_);
+    const auto ranks = static_cast<std::uint64_t>(c_.size());
+    const bool all_parts = scatters || collective_ == Collective::all_to_all;
+    std::fill_n(target(in_place), bytes_ / (scatters ? ranks : 1), std::byte{0x77});
+    pattern_.fill(source(in_place), c_.rank(), 0, count_ * (all_parts ? ranks : 1));
+  }
+
+  // Of the parts of all ranks, each holding elements from `first` on of its rank's input.
+  std::uint64_t wrong_parts(const std::byte* out, std::uint64_t first) const {
+    std::uint64_t wrong = 0;
+    for (int rank = 0; rank < c_.size(); ++rank) {
+      const std::byte* part = out + static_cast<std::uint64_t>(rank) * count_ * size_of(type_);
+      wrong += pattern_.wrong_copied(part, rank, first, count_);
+    }
+    return wrong;
   }
 
   std::uint64_t wrong_here(bool in_place) const {
     const std::byte* out = target(in_place);
+    const std::uint64_t own = static_cast<std::uint64_t>(c_.rank()) * count_;
     switch (collective_) {
       case Collective::all_reduce:
         return pattern_.wrong_reduced(out, 0, count_);
@@ -139,15 +167,15 @@ class Measurement {
       case Collective::broadcast:
         return pattern_.wrong_copied(out, root_, 0, count_);
       case Collective::reduce_scatter:
-        return pattern_.wrong_reduced(out, static_cast<std::uint64_t>(c_.rank()) * count_, count_);
-      case Collective::all_gather: {
-        std::uint64_t wrong = 0;
-        for (int rank = 0; rank < c_.size(); ++rank) {
-          wrong +=
-              pattern_.wrong_copied(out + static_cast<std::uint64_t>(rank) * count_ * size_of(type_), rank, 0, count_);
-        }
-        return wrong;
-      }
+        return pattern_.wrong_reduced(out, own, count_);
+      case Collective::all_gather:
+        return wrong_parts(out, 0);
+      case Collective::gather:
+        return c_.rank() == root_ ? wrong_parts(out, 0) : 0;
+      case Collective::scatter:
+        return pattern_.wrong_copied(out, root_, own, count_);
+      case Collective::all_to_all:
+        return wrong_parts(out, own);
       case Collective::barrier:
         return 0;
     }
@@ -208,7 +236,7 @@ class Measurement {
 Status measure(Communicator& communicator, Collective collective, const PerfOptions& options,
                const std::function<void(const Row&)>& on_row) {
   std::vector<int> roots = options.roots;
-  if (!is_rooted(collective)) roots = {0};
+  if (!plan::is_rooted(collective)) roots = {0};
   if (roots.front() == -1) {
     roots.clear();
     for (int rank = 0; rank < communicator.size(); ++rank) roots.push_back(rank);

@@ -123,8 +123,10 @@ Program reduce_program(const Request& request, int rank) {
   return builder.take();
 }
 
+// Operands are combined in order of rank when the root is rank 0.
 bool supports(const Request& request) {
-  return request.collective == Collective::broadcast || request.collective == Collective::reduce;
+  return request.collective == Collective::broadcast ||
+         (request.collective == Collective::reduce && (!request.ordered || request.root == 0));
 }
 
 Program program(const Request& request, int rank) {

@@ -1,19 +1,40 @@
 #include "collectives/algorithms/builder.h"
 
+#include <algorithm>
+
 namespace trireme::plan {
 
 Builder::Builder(const Request& request, int rank, std::int32_t chunks) {
   program_.rank = rank;
-  program_.input = {input_elements(request), chunks};
-  program_.output = {output_elements(request), chunks};
-  if (request.collective == Collective::all_gather) program_.input.chunks = 1;
-  if (request.collective == Collective::reduce_scatter) program_.output.chunks = 1;
-  program_.partition = request.collective == Collective::all_gather ? program_.output : program_.input;
+  program_.input = {input_elements(request, rank), chunks};
+  program_.output = {output_elements(request, rank), chunks};
+  if (request.uneven()) {
+    const Layout parts = uneven_layout(request.counts);
+    (gathers(request.collective) ? program_.output : program_.input) = parts;
+    if (request.collective == Collective::all_to_all) program_.output = uneven_layout(request.receive_counts);
+  }
+  if (gathers(request.collective)) program_.input.chunks = 1;
+  if (scatters(request.collective)) program_.output.chunks = 1;
+  program_.partition = gathers(request.collective) ? program_.output : program_.input;
+  if (request.uneven() && request.collective == Collective::all_to_all) {
+    std::vector<std::int64_t> lengths = request.counts;
+    lengths.insert(lengths.end(), request.receive_counts.begin(), request.receive_counts.end());
+    program_.partition = uneven_layout(lengths);
+  }
 }
 
 void Builder::scratch(std::int32_t slots) {
   program_.scratch_slots = slots;
   program_.slot_elements = program_.partition.part(0).size();  // Larger parts come first.
+  if (program_.partition.bounds.empty()) return;
+  for (std::int32_t part = 1; part < program_.partition.chunks; ++part) {
+    program_.slot_elements = std::max(program_.slot_elements, program_.partition.part(part).size());
+  }
+}
+
+void Builder::scratch_as_partition() {
+  scratch(program_.partition.chunks);
+  program_.scratch_as_partition = true;
 }
 
 Builder& Builder::loop(std::int32_t iterations) {
@@ -31,6 +52,15 @@ Builder& Builder::add(const Op& op) {
   program_.ops.push_back(op);
   ++program_.rounds.back().op_count;
   return *this;
+}
+
+std::int32_t received_part(const Request& request, int source) {
+  return request.uneven() ? request.ranks + source : source;
+}
+
+Op spanning(std::int32_t chunks, Op op) {
+  op.span = chunks;
+  return op;
 }
 
 Reference input(Affine chunk) {
@@ -98,13 +128,24 @@ Makers::Maker Makers::pick(const Request& request) const {
   switch (request.collective) {
     case Collective::all_reduce:
       return all_reduce;
-    case Collective::reduce_scatter:
-      return reduce_scatter;
+    case Collective::reduce:
+      return reduce;
+    case Collective::broadcast:
+      return broadcast;
     case Collective::all_gather:
       return all_gather;
-    default:
-      return nullptr;
+    case Collective::reduce_scatter:
+      return reduce_scatter;
+    case Collective::barrier:
+      return barrier;
+    case Collective::gather:
+      return gather;
+    case Collective::scatter:
+      return scatter;
+    case Collective::all_to_all:
+      return all_to_all;
   }
+  return nullptr;
 }
 
 double element_bytes(const Request& request, double elements) {

@@ -10,12 +10,16 @@ namespace trireme::plan {
 
 class Builder {
  public:
-  // The usual layouts: all_gather and reduce_scatter have one chunk per rank on the wide
-  // side and one on the narrow one; the others cut input and output into `chunks`.
+  // The usual layouts: gathers and scatters have `chunks` (one per rank) on the wide side
+  // and one on the narrow one; the others cut input and output into `chunks`. Lengths are
+  // parts of the wide side. Uneven parts: one chunk per rank, of the request's counts;
+  // part n + r of an all_to_all's lengths is what rank r sends here.
   Builder(const Request& request, int rank, std::int32_t chunks);
 
   // Reserves scratch slots that hold the largest part each.
   void scratch(std::int32_t slots);
+  // Reserves a slot per part, laid out as they are, so that spans of slots fit spans of parts.
+  void scratch_as_partition();
   // Starts a loop (its first round included); later ops go there.
   Builder& loop(std::int32_t iterations);
   // Starts another round of the current loop.
@@ -32,6 +36,9 @@ inline Affine around(std::int32_t base, std::int32_t stride, std::int32_t n) {
   return {base, stride, n};
 }
 
+// The index of the length of what rank `source` sends here in an all_to_all.
+std::int32_t received_part(const Request& request, int source);
+
 Reference input(Affine chunk);
 Reference output(Affine chunk);
 Reference scratch(Affine slot);
@@ -46,13 +53,19 @@ Op receive_after(Reference target, Reference own, Affine peer, Affine length, Wi
 // target = incoming + own
 Op receive_before(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish = false);
 
-// One pattern of messages usually serves these three collectives: who sends to whom is the
-// same, what is added differs. An algorithm states its three makers and asks which applies.
+// One pattern of messages usually serves several collectives: who sends to whom is the
+// same, what is added differs. An algorithm states its makers and asks which applies.
 struct Makers {
   using Maker = Program (*)(const Request& request, int rank);
-  Maker all_reduce;
-  Maker reduce_scatter;
-  Maker all_gather;
+  Maker all_reduce = nullptr;
+  Maker reduce_scatter = nullptr;
+  Maker all_gather = nullptr;
+  Maker reduce = nullptr;
+  Maker broadcast = nullptr;
+  Maker gather = nullptr;
+  Maker scatter = nullptr;
+  Maker all_to_all = nullptr;
+  Maker barrier = nullptr;
 
   bool covers(const Request& request) const { return pick(request) != nullptr; }
   // REQUIRES: covers(request).
@@ -61,6 +74,9 @@ struct Makers {
  private:
   Maker pick(const Request& request) const;
 };
+
+// The same operation on `chunks` consecutive chunks.
+Op spanning(std::int32_t chunks, Op op);
 
 // Bytes of a rank's buffer, as elements and as accumulators.
 double element_bytes(const Request& request, double elements);

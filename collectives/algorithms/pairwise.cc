@@ -3,10 +3,10 @@
 //
 // Reduce-scatter: rank r sends chunk r+d of its input to rank r+d and adds what comes
 // from r-d to its own chunk. All-gather: rank r sends its chunk to r+d. All-reduce is
-// both. Cost for P ranks and S bytes (all-reduce): 2 (P - 1) messages of S / P bytes, as
-// the ring, but inputs travel as they are, never as partial results: a low-precision
-// type costs no more than its own bytes, and no step waits for a chain of others. Needs
-// a path between every pair, so it suits shared memory and full crossbars.
+// both. All-to-all: rank r sends part r+d, so that each step loads every link once. Cost for P ranks and S bytes
+// (all-reduce): 2 (P - 1) messages of S / P bytes, as the ring, but inputs travel as they are, never as partial
+// results: a low-precision type costs no more than its own bytes, and no step waits for a chain of others. Needs a path
+// between every pair, so it suits shared memory and full crossbars.
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/algorithms/builder.h"
 
@@ -57,10 +57,30 @@ Program all_gather(const Request& request, int rank) {
   return builder.take();
 }
 
-constexpr Makers kMakers = {all_reduce, reduce_scatter, all_gather};
+Program all_to_all(const Request& request, int rank) {
+  const int n = request.ranks;
+  Builder builder(request, rank, n);
+  builder.loop(1).add(copy(output(fixed(rank)), input(fixed(rank)), fixed(rank)));
+  // A step's parts of uneven counts are counted apart, so they don't wrap around together.
+  for (int d = 1; d < n && request.uneven(); ++d) {
+    const int next = (rank + d) % n;
+    const int previous = (rank + n - d) % n;
+    builder.loop(1)
+        .add(send(input(fixed(next)), fixed(next), fixed(next)))
+        .add(receive(output(fixed(previous)), fixed(previous), fixed(received_part(request, previous))));
+  }
+  if (request.uneven()) return builder.take();
+  builder.loop(n - 1)
+      .add(send(input(around(rank + 1, 1, n)), around(rank + 1, 1, n), around(rank + 1, 1, n)))
+      .add(receive(output(around(rank - 1, -1, n)), around(rank - 1, -1, n), around(rank - 1, -1, n)));
+  return builder.take();
+}
+
+constexpr Makers kMakers = {
+    .all_reduce = all_reduce, .reduce_scatter = reduce_scatter, .all_gather = all_gather, .all_to_all = all_to_all};
 
 bool supports(const Request& request) {
-  return kMakers.covers(request);
+  return kMakers.covers(request) && !request.ordered;
 }
 
 Program program(const Request& request, int rank) {
@@ -74,13 +94,14 @@ double cost(const Request& request, const Network& network) {
       element_bytes(request, whole ? largest_part(request.count, request.ranks) : static_cast<double>(request.count));
   const double exchange = network.alpha_s + bytes * network.beta_s_per_byte;
   const double work = bytes * network.gamma_s_per_byte;
-  if (request.collective == Collective::all_gather) return steps * exchange + work;
+  const bool moves = request.collective == Collective::all_gather || request.collective == Collective::all_to_all;
+  if (moves) return steps * exchange + work;
   return steps * (exchange + work) + (whole ? steps * exchange : 0);
 }
 
 }  // namespace
 
-const Algorithm kPairwise = {"pairwise", "all_reduce, reduce_scatter, all_gather; any number of ranks", supports,
-                             program, cost};
+const Algorithm kPairwise = {"pairwise", "all_reduce, reduce_scatter, all_gather, all_to_all; any number of ranks",
+                             supports, program, cost};
 
 }  // namespace trireme::plan

@@ -78,10 +78,10 @@ Program all_gather(const Request& request, int rank) {
   return builder.take();
 }
 
-constexpr Makers kMakers = {all_reduce, reduce_scatter, all_gather};
+constexpr Makers kMakers = {.all_reduce = all_reduce, .reduce_scatter = reduce_scatter, .all_gather = all_gather};
 
 bool supports(const Request& request) {
-  return kMakers.covers(request);
+  return kMakers.covers(request) && !request.ordered;
 }
 
 Program program(const Request& request, int rank) {

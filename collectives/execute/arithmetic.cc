@@ -45,6 +45,7 @@ void Arithmetic::convert(Target target, Operand source, std::size_t count, bool 
 }
 
 void Arithmetic::combine(Target target, Operand left, Operand right, std::size_t count, bool finish) const {
+  if (custom_ != nullptr) return custom_->combine(target.data, left.data, right.data, count);
   if (wide_) return combine_wide(target, left, right, count, finish);
   reduce_elements_(target.data, left.data, right.data, count);
   if (finish) scale(target.data, count, type_);

@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include <trireme/base/data_type.h>
+#include <trireme/collectives/reduction.h>
 #include <trireme/kernels/reduce.h>
 
 namespace trireme {
@@ -21,6 +22,9 @@ class Arithmetic {
  public:
   Arithmetic() = default;
   Arithmetic(DataType type, ReduceOp op, bool wide, int ranks);
+  // From now on combines by the caller's function (null: by the operation again).
+  // REQUIRES: it outlives its use; not wide.
+  void set_custom(const CustomReduction* custom) { custom_ = custom; }
 
   struct Operand {
     const std::byte* data;
@@ -50,6 +54,7 @@ class Arithmetic {
   int ranks_ = 1;
   std::size_t element_bytes_ = 1;
   std::size_t accumulator_bytes_ = 1;
+  const CustomReduction* custom_ = nullptr;
   kernels::ReduceFunction reduce_elements_ = nullptr;
   kernels::ReduceFunction reduce_floats_ = nullptr;
 };

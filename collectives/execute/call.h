@@ -20,25 +20,54 @@
 namespace trireme {
 
 enum class CallKind : std::uint8_t {
-  all_reduce = 0,  // The first six are plan::Collective's.
+  all_reduce = 0,  // The first nine are plan::Collective's.
   reduce,
   broadcast,
   all_gather,
   reduce_scatter,
   barrier,
+  gather,
+  scatter,
+  all_to_all,
+  all_gather_v,
+  reduce_scatter_v,
+  gather_v,
+  scatter_v,
+  all_to_all_v,
   split,  // Runs as an all_gather of (color, key).
   send,
   receive,
 };
-inline constexpr int kCallKindCount = 9;
+inline constexpr int kCallKindCount = 17;
+// Uneven parts: all_gather_v and the like.
+constexpr bool is_uneven(CallKind kind) {
+  return kind >= CallKind::all_gather_v && kind <= CallKind::all_to_all_v;
+}
+constexpr bool is_message(CallKind kind) {
+  return kind >= CallKind::send;
+}
+
+// How contributions are combined, beyond the named operations.
+enum class Combining : std::uint8_t {
+  named = 0,
+  scaled_sum,
+  custom,
+  custom_in_order,  // Does not commute.
+};
+inline constexpr int kCombiningCount = 4;
 
 struct Call {
   CallKind kind = CallKind::barrier;
   DataType type = DataType::f64;
   ReduceOp op = ReduceOp::sum;
   std::uint8_t algorithm = 0;  // Row of plan::algorithms().
-  std::int32_t root = 0;       // For send and receive: the other rank.
-  std::int32_t tag = 0;        // Of send and receive.
+  Combining combining = Combining::named;
+  std::int32_t root = 0;  // For send and receive: the other rank.
+  // Of send and receive. Of a collective: a fingerprint of what does not fit in here, the
+  // counts of uneven parts and the name of a custom reduction.
+  std::int32_t tag = 0;
+  // Of uneven parts: the sum of all counts; of an all_to_all_v 0, and on the wire the
+  // elements that go from the sender to the receiver.
   std::uint64_t count = 0;
   std::uint64_t sequence = 0;  // 1 for a communicator's first collective.
   bool operator==(const Call&) const = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/core.h>
+#include <trireme/base/hash.h>
 #include <trireme/platform/clock.h>
 
 namespace trireme {
@@ -11,6 +12,13 @@ namespace {
 constexpr std::size_t kMostCachedPlans = 512;
 constexpr int kPollSweeps = 16;
 constexpr std::uint64_t kExplanationWithinMs = 700;
+
+std::uint64_t hash_counts(const std::vector<std::int64_t>& counts, const std::vector<std::int64_t>& more) {
+  const auto bytes = [](const std::vector<std::int64_t>& list) {
+    return std::string_view(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(std::int64_t));
+  };
+  return hash64(bytes(counts)) ^ hash64(bytes(more)) * 0x9e3779b97f4a7c15u;
+}
 
 bool is_one_host(World& world, const std::vector<int>& members) {
   return std::all_of(members.begin(), members.end(), [&](int member) {
@@ -38,14 +46,21 @@ Core::~Core() {
   close();
 }
 
-plan::Request Core::request_of(const Call& call) const {
+plan::Request Core::request_of(const Call& call, const CallDetails* details) const {
   plan::Request request;
   request.collective = collective_of(call.kind);
   request.ranks = size();
-  request.root = call.root;
+  if (plan::is_rooted(request.collective)) request.root = call.root;
   request.count = static_cast<std::int64_t>(call.count);
   request.element_bytes = static_cast<std::int64_t>(size_of(call.type));
-  request.wide = plan::reduces(request.collective) && is_wide_reduction(call.type, call.op);
+  const bool custom = call.combining == Combining::custom || call.combining == Combining::custom_in_order;
+  request.wide = plan::reduces(request.collective) && !custom && is_wide_reduction(call.type, call.op);
+  request.ordered = call.combining == Combining::custom_in_order;
+  if (!is_uneven(call.kind) || details == nullptr) return request;
+  request.counts = details->counts;
+  request.receive_counts = details->receive_counts;
+  // Equal on all ranks, also where their counts are not.
+  request.count = static_cast<std::int64_t>(call.count) / size();
   return request;
 }
 
@@ -59,14 +74,26 @@ Result<Link*> Core::link(int peer) {
   return link.get();
 }
 
-const CompiledPlan& Core::compiled(const Call& call) {
-  const PlanKey key{static_cast<std::uint64_t>(collective_of(call.kind)) | static_cast<std::uint64_t>(call.type) << 8 |
-                        static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.root) << 32,
-                    call.count};
+const CompiledPlan& Core::compiled(const OperationState& operation) {
+  const CallDetails* details = operation.details.get();
+  const Call& call = details != nullptr && details->staging ? details->staging->executed : operation.call;
+  PlanKey key{static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.type) << 8 |
+                  static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.combining) << 24 |
+                  static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32,
+              call.count};
+  const bool uneven = is_uneven(call.kind);
+  if (uneven) key.count = hash_counts(details->counts, details->receive_counts);
   const auto found = plans_.find(key);
-  if (found != plans_.end()) return *found->second;
+  if (found != plans_.end() && (!uneven || (found->second->counts == details->counts &&
+                                            found->second->receive_counts == details->receive_counts))) {
+    return *found->second;
+  }
   if (plans_.size() >= kMostCachedPlans) plans_.clear();  // Nothing runs while a plan is made.
-  const plan::Request request = request_of(call);
+  return *plans_.insert_or_assign(key, compile(call, details)).first->second;
+}
+
+std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails* details) const {
+  const plan::Request request = request_of(call, details);
   const plan::Algorithm* algorithm = selector_.choose(request);
   auto plan = std::make_unique<CompiledPlan>();
   plan->program = algorithm->program(request, rank_);
@@ -74,7 +101,9 @@ const CompiledPlan& Core::compiled(const Call& call) {
   plan->algorithm = static_cast<std::uint8_t>(algorithm - plan::algorithms().data());
   plan->scratch_bytes = static_cast<std::size_t>(plan->program.scratch_slots) *
                         static_cast<std::size_t>(plan->program.slot_elements) * plan->arithmetic.bytes_of(true);
-  return *plans_.emplace(key, std::move(plan)).first->second;
+  plan->counts = request.counts;
+  plan->receive_counts = request.receive_counts;
+  return plan;
 }
 
 void Core::start(OperationState& operation) {
@@ -130,13 +159,7 @@ bool Core::advance() {
 bool Core::advance_collective() {
   if (first_ == nullptr) return false;
   OperationState& operation = *first_;
-  if (!executor_.active()) {
-    const CompiledPlan& plan = compiled(operation.call);
-    operation.call.algorithm = plan.algorithm;
-    operation.begin_deadline();  // Before, it waited for the calls ahead of it.
-    record_->enter(operation.call);
-    executor_.start(plan, operation.call, operation.input, operation.output);
-  }
+  if (!executor_.active()) start_plan(operation);
   const bool moved = executor_.sweep();
   operation.moved |= moved;
   if (executor_.done()) {
@@ -151,6 +174,19 @@ bool Core::advance_collective() {
   return moved;
 }
 
+void Core::start_plan(OperationState& operation) {
+  const CompiledPlan& plan = compiled(operation);
+  operation.call.algorithm = plan.algorithm;
+  operation.begin_deadline();  // Before, it waited for the calls ahead of it.
+  record_->enter(operation.call);
+  const CallDetails* details = operation.details.get();
+  Staging* staging = details == nullptr ? nullptr : details->staging.get();
+  if (staging != nullptr) staging->before();
+  executor_.start(plan, operation.call, staging != nullptr ? staging->input : operation.input,
+                  staging != nullptr ? staging->output : operation.output,
+                  details == nullptr ? nullptr : details->custom.get());
+}
+
 // Returns true when that ended the communicator.
 bool Core::handle_mismatch(const CallMismatch& differs, const OperationState& operation) {
   if (!suspicion_.is_ok()) return false;  // Being looked into.
@@ -161,7 +197,8 @@ bool Core::handle_mismatch(const CallMismatch& differs, const OperationState& op
     return true;
   }
   // The peer may be ahead or behind: compare with what we called under its number.
-  const std::optional<Call> ours = record_->recent_call(differs.theirs->sequence);
+  std::optional<Call> ours = record_->recent_call(differs.theirs->sequence);
+  if (differs.theirs->sequence == differs.ours.sequence) ours = differs.ours;
   const Status status =
       mismatch_status(engine_->names(), engine_->world().rank(), ours.value_or(operation.call), other, *differs.theirs);
   if (ours) {
@@ -182,6 +219,7 @@ void Core::complete_current() {
   executor_.reset();
   record_->leave();
   pending_.store(count_pending());
+  if (operation->details != nullptr && operation->details->staging) operation->details->staging->after();
   operation->complete({});
 }
 
@@ -292,6 +330,31 @@ Status Core::wait(OperationState& operation) {
   driving_.fetch_sub(1);
   if (pending_.load() > 0) engine_->wake_progress();
   return operation.status();
+}
+
+void Core::drive_together(const std::vector<Core*>& cores, const std::function<bool()>& done) {
+  if (cores.empty()) return;
+  for (Core* core : cores) core->driving_.fetch_add(1);
+  Doorbell& bell = cores.front()->engine_->fabric()->doorbell();
+  while (!done()) {
+    const std::uint32_t seen = bell.value();
+    bool moved = false;
+    for (Core* core : cores) {
+      const std::lock_guard lock(core->mutex_);
+      moved |= core->advance();
+    }
+    if (moved) continue;
+    Deadline next = Deadline::never();
+    for (Core* core : cores) {
+      std::unique_lock lock(core->mutex_);
+      next = next.earlier(core->look_after(lock));
+    }
+    if (!done()) bell.wait(seen, next);
+  }
+  for (Core* core : cores) {
+    core->driving_.fetch_sub(1);
+    core->leave_to_progress_thread();
+  }
 }
 
 void Core::poll() {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -39,7 +40,8 @@ class Core final : public Drivable, private LinkTable {
   std::uint64_t context() const { return context_; }
   const std::shared_ptr<Engine>& engine() const { return engine_; }
   const Selector& selector() const { return selector_; }
-  plan::Request request_of(const Call& call) const;
+  // `details` may be null.
+  plan::Request request_of(const Call& call, const CallDetails* details) const;
   // Numbers the splits of this communicator, equally on all its ranks.
   std::uint64_t next_split() { return ++splits_; }
 
@@ -47,6 +49,9 @@ class Core final : public Drivable, private LinkTable {
   void start(OperationState& operation);
   // Drives until it is done; returns its Status.
   Status wait(OperationState& operation);
+  // Drives all of `cores` until `done` says so. REQUIRES: one engine, which has a fabric.
+  static void drive_together(const std::vector<Core*>& cores, const std::function<bool()>& done);
+  bool has_pending() const { return pending_.load() > 0; }
   // Moves what can be moved at once.
   void poll();
   Status status() const;
@@ -62,8 +67,8 @@ class Core final : public Drivable, private LinkTable {
 
  private:
   struct PlanKey {
-    std::uint64_t kind_type_op_root;
-    std::uint64_t count;
+    std::uint64_t kind_type_op_root;  // And how it combines.
+    std::uint64_t count;              // Of uneven parts: a hash of the counts.
     bool operator==(const PlanKey&) const = default;
   };
   struct PlanKeyHash {
@@ -76,7 +81,9 @@ class Core final : public Drivable, private LinkTable {
   // All below with mutex_ held.
   Result<Link*> link(int peer) override;
   Result<PostOffice*> post_office(int peer);
-  const CompiledPlan& compiled(const Call& call);
+  const CompiledPlan& compiled(const OperationState& operation);
+  std::unique_ptr<CompiledPlan> compile(const Call& call, const CallDetails* details) const;
+  void start_plan(OperationState& operation);
   bool advance();
   bool advance_collective();
   bool advance_messages();

@@ -17,9 +17,12 @@ bool is_accumulator(Buffer buffer) {
 }
 }  // namespace
 
-void Executor::start(const CompiledPlan& plan, const Call& call, const void* input, void* output) {
+void Executor::start(const CompiledPlan& plan, const Call& call, const void* input, void* output,
+                     const CustomReduction* custom) {
   TRIREME_CHECK(plan_ == nullptr, "an executor runs one program at a time");
   plan_ = &plan;
+  arithmetic_ = plan.arithmetic;
+  arithmetic_.set_custom(custom);
   call_ = {call, encode_signature(call)};
   input_ = static_cast<const std::byte*>(input);
   output_ = static_cast<std::byte*>(output);
@@ -47,7 +50,7 @@ void Executor::reset() {
 std::byte* Executor::resolve(const plan::Reference& reference) const {
   const std::int32_t chunk = reference.chunk.at(cursor_.iteration());
   const plan::Program& program = plan_->program;
-  const std::size_t element = plan_->arithmetic.bytes_of(false);
+  const std::size_t element = arithmetic_.bytes_of(false);
   switch (reference.buffer) {
     case Buffer::none:
       return nullptr;
@@ -56,15 +59,14 @@ std::byte* Executor::resolve(const plan::Reference& reference) const {
     case Buffer::output:
       return output_ + static_cast<std::size_t>(program.output.part(chunk).begin) * element;
     case Buffer::scratch:
-      return scratch_ + static_cast<std::size_t>(chunk) * static_cast<std::size_t>(program.slot_elements) *
-                            plan_->arithmetic.bytes_of(true);
+      return scratch_ + static_cast<std::size_t>(program.slot_begin(chunk)) * arithmetic_.bytes_of(true);
   }
   return nullptr;
 }
 
 bool Executor::prepare(const plan::Op& op, Run& run) {
   run = {&op, nullptr, -1, resolve(op.target), resolve(op.a), resolve(op.b), 0, 0, false};
-  run.elements = static_cast<std::size_t>(plan_->program.partition.part(op.length.at(cursor_.iteration())).size());
+  run.elements = static_cast<std::size_t>(plan_->program.elements(op.length.at(cursor_.iteration()), op.span));
   if (op.kind != OpKind::send && op.kind != OpKind::receive && op.kind != OpKind::receive_reduce) return true;
   run.peer = op.peer.at(cursor_.iteration());
   auto link = links_.link(run.peer);
@@ -130,24 +132,37 @@ bool Executor::step(Run& run) {
   }
 }
 
+// Of uneven parts between all pairs, each signature names the elements between its two.
+const SignedCall& Executor::signed_call(const Run& run, SignedCall& room) const {
+  if (call_.call.kind != CallKind::all_to_all_v) return call_;
+  room = call_;
+  room.call.count = run.elements;
+  room.signature = encode_signature(room.call);
+  return room;
+}
+
 bool Executor::step_send(Run& run) {
   run.link->channel().progress();
-  const std::size_t bytes = run.elements * plan_->arithmetic.bytes_of(run.op->wire == plan::Wire::accumulator);
-  const bool moved = run.link->send(call_, {run.a, bytes}, run.moved);
-  run.done = run.link->is_sent(call_, bytes, run.moved);
+  SignedCall room;
+  const SignedCall& call = signed_call(run, room);
+  const std::size_t bytes = run.elements * arithmetic_.bytes_of(run.op->wire == plan::Wire::accumulator);
+  const bool moved = run.link->send(call, {run.a, bytes}, run.moved);
+  run.done = run.link->is_sent(call, bytes, run.moved);
   return moved || run.done;
 }
 
 bool Executor::step_receive(Run& run) {
   bool moved = false;
   run.link->channel().progress();
-  const Link::Signed known = run.link->check_signature(call_, moved);
+  SignedCall room;
+  const SignedCall& call = signed_call(run, room);
+  const Link::Signed known = run.link->check_signature(call, moved);
   if (known == Link::Signed::waiting) return moved;
   if (known == Link::Signed::differs) {
-    mismatch_ = CallMismatch{run.peer, decode_signature(run.link->received_signature())};
+    mismatch_ = CallMismatch{run.peer, decode_signature(run.link->received_signature()), call.call};
     return true;
   }
-  const Arithmetic& arithmetic = plan_->arithmetic;
+  const Arithmetic& arithmetic = arithmetic_;
   const plan::Op& op = *run.op;
   const bool wire = op.wire == plan::Wire::accumulator;
   const bool stored = is_accumulator(op.target.buffer);
@@ -173,7 +188,7 @@ bool Executor::step_receive(Run& run) {
 }
 
 bool Executor::step_local(Run& run) {
-  const Arithmetic& arithmetic = plan_->arithmetic;
+  const Arithmetic& arithmetic = arithmetic_;
   const plan::Op& op = *run.op;
   const bool stored = is_accumulator(op.target.buffer);
   const bool left = is_accumulator(op.a.buffer);

@@ -26,6 +26,9 @@ struct CompiledPlan {
   Arithmetic arithmetic;
   std::uint8_t algorithm = 0;
   std::size_t scratch_bytes = 0;
+  // Of uneven parts, which a cache's key has as a hash only.
+  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> receive_counts;
 };
 
 // The links of a communicator, opened when first used.
@@ -39,6 +42,7 @@ class LinkTable {
 struct CallMismatch {
   int peer = 0;
   std::optional<Call> theirs;  // nullopt: the bytes are no signature.
+  Call ours;                   // As sent to that peer.
 };
 
 // What an unfinished operation waits for.
@@ -51,8 +55,10 @@ class Executor {
  public:
   explicit Executor(LinkTable& links) : links_(links) {}
 
-  // REQUIRES: idle. `plan` and the buffers stay until done() or reset().
-  void start(const CompiledPlan& plan, const Call& call, const void* input, void* output);
+  // REQUIRES: idle. `plan`, the buffers and `custom` (null for a named reduction) stay
+  // until done() or reset().
+  void start(const CompiledPlan& plan, const Call& call, const void* input, void* output,
+             const CustomReduction* custom = nullptr);
   // Returns true when anything moved. After an error or a mismatch nothing moves.
   bool sweep();
   bool active() const { return plan_ != nullptr; }
@@ -92,9 +98,11 @@ class Executor {
   bool step_receive(Run& run);
   bool step_local(Run& run);
   bool finish_drained();
+  const SignedCall& signed_call(const Run& run, SignedCall& room) const;
 
   LinkTable& links_;
   const CompiledPlan* plan_ = nullptr;
+  Arithmetic arithmetic_;  // The plan's, with the call's own function.
   SignedCall call_;
   const std::byte* input_ = nullptr;
   std::byte* output_ = nullptr;

@@ -4,18 +4,31 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <trireme/base/status.h>
+#include <trireme/collectives/reduction.h>
 #include <trireme/platform/clock.h>
 
 #include "collectives/execute/call.h"
+#include "collectives/execute/staging.h"
 
 namespace trireme {
+
+// What only some calls have.
+struct CallDetails {
+  std::vector<std::int64_t> counts;          // Of uneven parts; of all_to_all_v, what is sent.
+  std::vector<std::int64_t> receive_counts;  // Of all_to_all_v.
+  std::shared_ptr<const CustomReduction> custom;
+  double factor = 1;  // Of a scaled sum.
+  std::unique_ptr<Staging> staging;
+};
 
 struct OperationState {
   Call call;
   const void* input = nullptr;
   void* output = nullptr;
+  std::unique_ptr<CallDetails> details;  // Null when the call has none.
   // tsc_now() when it was started, and then whenever somebody looked and bytes of it had
   // moved since the last look. Its deadline counts from here.
   std::uint64_t progress_ticks = 0;
@@ -39,6 +52,7 @@ struct OperationState {
   // Makes a finished state fit for the next call.
   void recycle() {
     status_ = {};
+    details.reset();
     next = nullptr;
     done_.store(false, std::memory_order_relaxed);
   }

@@ -5,10 +5,12 @@
 
 #include <trireme/base/status.h>
 
-#include "collectives/execute/call.h"
+#include "collectives/execute/operation.h"
 
 namespace trireme {
 
-Status validate_call(const Call& call, const void* input, const void* output, int rank, int ranks);
+// `details` may be null.
+Status validate_call(const Call& call, const CallDetails* details, const void* input, const void* output, int rank,
+                     int ranks);
 
 }  // namespace trireme

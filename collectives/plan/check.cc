@@ -1,11 +1,13 @@
 #include "collectives/plan/api/check.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "collectives/plan/api/cursor.h"
+#include "collectives/plan/check_shape.h"
 #include "collectives/plan/memory.h"
 
 namespace trireme::plan {
@@ -37,7 +39,7 @@ class Checker {
   Checker(const Plan& plan, bool in_place) : plan_(plan), in_place_(in_place) {}
 
   Status run() {
-    TRIREME_RETURN_IF_ERROR(check_shape());
+    TRIREME_RETURN_IF_ERROR(check_shape(plan_));
     for (const Program& program : plan_.programs) machines_.emplace_back(plan_.request, program, in_place_);
     for (Machine& machine : machines_) TRIREME_RETURN_IF_ERROR(enter_round(machine));
     TRIREME_RETURN_IF_ERROR(execute());
@@ -48,17 +50,17 @@ class Checker {
   }
 
  private:
-  Status check_shape() const;
   Status enter_round(Machine& machine);
   Status check_op(const Machine& machine, const Op& op) const;
+  Status check_reference(const Machine& machine, const Op& op, const Reference& reference) const;
   Status check_conflicts(const Machine& machine) const;
   bool is_overlaid_copy(const Machine& machine, const Op& op) const;
   Status execute();
   Result<bool> step(Machine& machine);
   Result<bool> try_op(Machine& machine, std::size_t index);
   Status transfer(Machine& receiver, const Op& op, Machine& sender, const Op& send);
-  Status store(Machine& machine, const Op& op, Value value);
-  Result<Value> read(const Machine& machine, const Reference& reference) const;
+  Status store(Machine& machine, const Op& op, std::int32_t i, Value value);
+  Result<Value> read(const Machine& machine, const Reference& reference, std::int32_t i) const;
   Result<Value> combine(const Value& left, const Value& right) const;
   Status deadlock() const;
   Status check_results() const;
@@ -66,8 +68,9 @@ class Checker {
     return fmt::format("rank {}, loop {}, iteration {}, round {}", machine.program->rank, machine.cursor.loop(),
                        machine.cursor.iteration(), machine.cursor.round());
   }
-  std::int64_t length(const Machine& machine, const Op& op) const {
-    return machine.program->partition.part(op.length.at(machine.cursor.iteration())).size();
+  // Elements of chunk `i` of the operation's span.
+  static std::int64_t part_size(const Machine& machine, const Op& op, std::int32_t i) {
+    return machine.program->partition.part(op.length.at(machine.cursor.iteration()) + i).size();
   }
 
   const Plan& plan_;
@@ -75,41 +78,6 @@ class Checker {
   std::vector<Machine> machines_;
   std::map<std::pair<int, int>, bool> edge_used_;
 };
-
-Status Checker::check_shape() const {
-  const Request& request = plan_.request;
-  if (plan_.programs.size() != static_cast<std::size_t>(request.ranks)) {
-    return invalid_argument(fmt::format("the plan has {} programs for {} ranks", plan_.programs.size(), request.ranks));
-  }
-  for (std::size_t rank = 0; rank < plan_.programs.size(); ++rank) {
-    const Program& program = plan_.programs[rank];
-    const bool layouts = program.input.elements == input_elements(request) &&
-                         program.output.elements == output_elements(request) && program.input.chunks >= 1 &&
-                         program.output.chunks >= 1 && program.partition.chunks >= 1 && program.scratch_slots >= 0;
-    if (program.rank != static_cast<int>(rank) || !layouts) {
-      return invalid_argument(fmt::format("program {}: rank or layouts do not fit the request", rank));
-    }
-    const bool gathers = request.collective == Collective::all_gather;
-    const bool scatters = request.collective == Collective::reduce_scatter;
-    const std::int32_t outputs = gathers ? program.input.chunks * request.ranks : program.input.chunks;
-    const std::int32_t expected = scatters ? program.input.chunks / request.ranks : outputs;
-    if (program.output.chunks != expected) {
-      return invalid_argument(
-          fmt::format("program {}: {} output chunks, expected {}", rank, program.output.chunks, expected));
-    }
-    for (const Loop& loop : program.loops) {
-      if (std::size_t{loop.first_round} + loop.round_count > program.rounds.size()) {
-        return invalid_argument(fmt::format("program {}: a loop reaches past the rounds", rank));
-      }
-    }
-    for (const Round& round : program.rounds) {
-      if (std::size_t{round.first_op} + round.op_count > program.ops.size()) {
-        return invalid_argument(fmt::format("program {}: a round reaches past the operations", rank));
-      }
-    }
-  }
-  return {};
-}
 
 Status Checker::enter_round(Machine& machine) {
   if (machine.cursor.at_end()) return {};
@@ -127,7 +95,9 @@ Status Checker::check_op(const Machine& machine, const Op& op) const {
   const Program& program = *machine.program;
   const std::int32_t iteration = machine.cursor.iteration();
   const std::int32_t part = op.length.at(iteration);
-  if (part < 0 || part >= program.partition.chunks) return invalid_argument(fmt::format("length of part {}", part));
+  if (op.span < 1 || part < 0 || part + op.span > program.partition.chunks) {
+    return invalid_argument(fmt::format("length of {} parts from {} on", op.span, part));
+  }
   if (is_send(op) || is_receive(op)) {
     const std::int32_t peer = op.peer.at(iteration);
     if (peer < 0 || peer >= plan_.request.ranks || peer == program.rank) {
@@ -140,20 +110,30 @@ Status Checker::check_op(const Machine& machine, const Op& op) const {
   const std::pair<const Reference*, bool> uses[] = {{&op.target, needs_target}, {&op.a, needs_a}, {&op.b, needs_b}};
   for (const auto& [reference, needed] : uses) {
     if ((reference->buffer != Buffer::none) != needed) return invalid_argument("an operand is missing or superfluous");
-    if (!needed) continue;
-    auto cell = machine.memory.cell(*reference, iteration);
-    if (!cell.is_ok()) return cell.status();
-    const std::int64_t capacity = machine.memory.capacity(*reference, iteration);
-    const std::int64_t elements = length(machine, op);
-    const bool exact = reference->buffer != Buffer::scratch;
-    if (exact ? capacity != elements : capacity < elements) {
-      return invalid_argument(fmt::format("{} elements for a chunk of {}", elements, capacity));
-    }
+    if (needed) TRIREME_RETURN_IF_ERROR(check_reference(machine, op, *reference));
   }
   if (needs_target && op.target.buffer == Buffer::input) return invalid_argument("writes the input");
   if (op.finish && op.target.buffer != Buffer::output) return invalid_argument("finishes elsewhere than in the output");
   if (is_send(op) && (op.wire == Wire::accumulator) != (op.a.buffer == Buffer::scratch)) {
     return invalid_argument("the wire's representation is not that of the buffer sent");
+  }
+  return {};
+}
+
+// Every chunk of the span exists and has room; those of a longer span lie without gaps.
+Status Checker::check_reference(const Machine& machine, const Op& op, const Reference& reference) const {
+  const std::int32_t iteration = machine.cursor.iteration();
+  const bool output = reference.buffer == Buffer::output && plan_.request.collective != Collective::barrier;
+  if (output && !machine.memory.has_output()) return invalid_argument("uses the output that only the root has");
+  for (std::int32_t i = 0; i < op.span; ++i) {
+    auto cell = machine.memory.cell(reference, iteration, i);
+    if (!cell.is_ok()) return cell.status();
+    const std::int64_t capacity = machine.memory.capacity(reference, iteration, i);
+    const std::int64_t elements = part_size(machine, op, i);
+    const bool exact = reference.buffer != Buffer::scratch || op.span > 1;
+    if (exact ? capacity != elements : capacity < elements) {
+      return invalid_argument(fmt::format("{} elements for a chunk of {}", elements, capacity));
+    }
   }
   return {};
 }
@@ -173,8 +153,9 @@ Status Checker::check_conflicts(const Machine& machine) const {
   std::map<std::size_t, std::size_t> writer;
   std::map<std::pair<int, bool>, std::size_t> channels;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].target.buffer != Buffer::none && !is_overlaid_copy(machine, ops[i])) {
-      const std::size_t cell = machine.memory.cell(ops[i].target, iteration).value();
+    const bool writes = ops[i].target.buffer != Buffer::none && !is_overlaid_copy(machine, ops[i]);
+    for (std::int32_t k = 0; writes && k < ops[i].span; ++k) {
+      const std::size_t cell = machine.memory.cell(ops[i].target, iteration, k).value();
       if (!writer.emplace(cell, i).second) return invalid_argument(where(machine) + ": two operations write one chunk");
     }
     if (!is_send(ops[i]) && !is_receive(ops[i])) continue;
@@ -184,10 +165,14 @@ Status Checker::check_conflicts(const Machine& machine) const {
   }
   for (std::size_t i = 0; i < ops.size(); ++i) {
     for (const Reference* reference : {&ops[i].a, &ops[i].b}) {
-      if (reference->buffer == Buffer::none) continue;
-      auto found = writer.find(machine.memory.cell(*reference, iteration).value());
-      if (found != writer.end() && found->second != i) {
-        return invalid_argument(where(machine) + ": a chunk is overwritten while another operation reads it");
+      for (std::int32_t k = 0; reference->buffer != Buffer::none && k < ops[i].span; ++k) {
+        auto found = writer.find(machine.memory.cell(*reference, iteration, k).value());
+        // An operation may overwrite its own operand element by element, chunk on chunk.
+        const bool own = found != writer.end() && found->second == i &&
+                         found->first == machine.memory.cell(ops[i].target, iteration, k).value();
+        if (found != writer.end() && !own) {
+          return invalid_argument(where(machine) + ": a chunk is overwritten while another operation reads it");
+        }
       }
     }
   }
@@ -242,40 +227,52 @@ Result<bool> Checker::try_op(Machine& machine, std::size_t index) {
     }
     return false;
   }
-  auto value = read(machine, op.a);
-  if (value.is_ok() && op.kind == OpKind::reduce) {
-    auto right = read(machine, op.b);
-    value = right.is_ok() ? combine(value.value(), right.value()) : right;
+  for (std::int32_t i = 0; i < op.span; ++i) {
+    auto value = read(machine, op.a, i);
+    if (value.is_ok() && op.kind == OpKind::reduce) {
+      auto right = read(machine, op.b, i);
+      value = right.is_ok() ? combine(value.value(), right.value()) : right;
+    }
+    Status status = value.is_ok() ? store(machine, op, i, std::move(value).value()) : value.status();
+    if (!status.is_ok()) return status.with_context(where(machine));
   }
-  Status status = value.is_ok() ? store(machine, op, std::move(value).value()) : value.status();
-  if (!status.is_ok()) return status.with_context(where(machine));
   machine.done[index] = true;
   return true;
 }
 
 Status Checker::transfer(Machine& receiver, const Op& op, Machine& sender, const Op& send) {
   if (op.wire != send.wire) return invalid_argument("sender and receiver disagree about the representation");
-  if (length(receiver, op) != length(sender, send)) {
-    return invalid_argument(fmt::format("receives {} elements, but rank {} sends {}", length(receiver, op),
-                                        sender.program->rank, length(sender, send)));
+  if (op.span != send.span) {
+    return invalid_argument(
+        fmt::format("receives {} chunks, but rank {} sends {}", op.span, sender.program->rank, send.span));
+  }
+  std::int64_t elements = 0;
+  for (std::int32_t i = 0; i < op.span; ++i) {
+    elements += part_size(receiver, op, i);
+    if (part_size(receiver, op, i) == part_size(sender, send, i)) continue;
+    return invalid_argument(fmt::format("receives {} elements, but rank {} sends {}", part_size(receiver, op, i),
+                                        sender.program->rank, part_size(sender, send, i)));
   }
   // An empty message is seen by its signature alone, which an edge carries once.
   bool& used = edge_used_[{sender.program->rank, receiver.program->rank}];
-  if (!used || length(sender, send) > 0) receiver.knowledge.add(sender.knowledge_at_round);
+  if (!used || elements > 0) receiver.knowledge.add(sender.knowledge_at_round);
   used = true;
   if (plan_.request.collective == Collective::barrier) return {};
-  TRIREME_ASSIGN_OR_RETURN(Value value, read(sender, send.a));
-  if (op.kind == OpKind::receive_reduce) {
-    TRIREME_ASSIGN_OR_RETURN(const Value own, read(receiver, op.a));
-    auto combined = op.incoming_first ? combine(value, own) : combine(own, value);
-    if (!combined.is_ok()) return combined.status();
-    value = std::move(combined).value();
+  for (std::int32_t i = 0; i < op.span; ++i) {
+    TRIREME_ASSIGN_OR_RETURN(Value value, read(sender, send.a, i));
+    if (op.kind == OpKind::receive_reduce) {
+      TRIREME_ASSIGN_OR_RETURN(const Value own, read(receiver, op.a, i));
+      auto combined = op.incoming_first ? combine(value, own) : combine(own, value);
+      if (!combined.is_ok()) return combined.status();
+      value = std::move(combined).value();
+    }
+    TRIREME_RETURN_IF_ERROR(store(receiver, op, i, std::move(value)));
   }
-  return store(receiver, op, std::move(value));
+  return {};
 }
 
-Result<Value> Checker::read(const Machine& machine, const Reference& reference) const {
-  const Value& value = machine.memory.value(machine.memory.cell(reference, machine.cursor.iteration()).value());
+Result<Value> Checker::read(const Machine& machine, const Reference& reference, std::int32_t i) const {
+  const Value& value = machine.memory.value(machine.memory.cell(reference, machine.cursor.iteration(), i).value());
   if (!value.readable)
     return invalid_argument(fmt::format("rank {} reads a chunk before it is written", machine.program->rank));
   return value;
@@ -286,13 +283,16 @@ Result<Value> Checker::combine(const Value& left, const Value& right) const {
     return invalid_argument(fmt::format("combines chunks {} and {}", left.chunk, right.chunk));
   if (left.finished || right.finished) return invalid_argument("combines a finished value");
   if (left.contributions.intersects(right.contributions)) return invalid_argument("a contribution is counted twice");
+  if (plan_.request.ordered && left.contributions.last() > right.contributions.first()) {
+    return invalid_argument("combines a rank's contribution in front of a lower rank's");
+  }
   Value value = left;
   value.contributions.add(right.contributions);
   value.expression = combined_expression(left.expression, right.expression);
   return value;
 }
 
-Status Checker::store(Machine& machine, const Op& op, Value value) {
+Status Checker::store(Machine& machine, const Op& op, std::int32_t i, Value value) {
   if (op.finish) {
     if (!reduces(plan_.request.collective)) return invalid_argument("finishes though nothing is reduced");
     if (value.finished) return invalid_argument("finishes twice");
@@ -305,7 +305,7 @@ Status Checker::store(Machine& machine, const Op& op, Value value) {
   if (plan_.request.wide && partial && op.target.buffer != Buffer::scratch) {
     return invalid_argument("rounds an unfinished partial result");
   }
-  machine.memory.value(machine.memory.cell(op.target, machine.cursor.iteration()).value()) = std::move(value);
+  machine.memory.value(machine.memory.cell(op.target, machine.cursor.iteration(), i).value()) = std::move(value);
   return {};
 }
 

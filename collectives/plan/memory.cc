@@ -19,6 +19,18 @@ bool RankSet::intersects(const RankSet& other) const {
   return false;
 }
 
+int RankSet::first() const {
+  std::size_t i = 0;
+  while (words_[i] == 0) ++i;
+  return static_cast<int>(64 * i) + std::countr_zero(words_[i]);
+}
+
+int RankSet::last() const {
+  std::size_t i = words_.size() - 1;
+  while (words_[i] == 0) --i;
+  return static_cast<int>(64 * i) + 63 - std::countl_zero(words_[i]);
+}
+
 void RankSet::add(const RankSet& other) {
   for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
 }
@@ -44,22 +56,25 @@ Memory::Memory(const Request& request, const Program& program, bool in_place)
   fill_inputs();
 }
 
+// Domain chunks are numbered through all ranks' inputs where each rank's is another part
+// of the result (gathers, all_to_all), and through one input otherwise.
 void Memory::fill_inputs() {
-  if (request_.collective == Collective::barrier) return;
-  if (request_.collective == Collective::broadcast && program_.rank != request_.root) return;
-  const bool gathers = request_.collective == Collective::all_gather;
+  const Collective collective = request_.collective;
+  if (collective == Collective::barrier) return;
+  const bool from_root = collective == Collective::broadcast || collective == Collective::scatter;
+  if (from_root && program_.rank != request_.root) return;
+  const bool own = gathers(collective) || collective == Collective::all_to_all;
   for (std::int32_t i = 0; i < program_.input.chunks; ++i) {
-    const auto where = cell({Buffer::input, fixed(i)}, 0);
-    Value& value = cells_[where.value()];
+    Value& value = cells_[cell({Buffer::input, fixed(i)}, 0).value()];
     value.readable = true;
-    value.chunk = gathers ? program_.rank * program_.input.chunks + i : i;
+    value.chunk = own ? program_.rank * program_.input.chunks + i : i;
     value.contributions.insert(program_.rank);
     value.expression = leaf_expression(program_.rank, value.chunk);
   }
 }
 
-Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iteration) const {
-  const std::int32_t chunk = reference.chunk.at(iteration);
+Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iteration, std::int32_t i) const {
+  const std::int32_t chunk = reference.chunk.at(iteration) + i;
   const std::int32_t inputs = program_.input.chunks;
   const std::int32_t outputs = program_.output.chunks;
   const std::int32_t limit = reference.buffer == Buffer::input    ? inputs
@@ -71,14 +86,28 @@ Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iterat
   }
   if (reference.buffer == Buffer::scratch) return static_cast<std::size_t>(inputs + outputs + chunk);
   if (reference.buffer == Buffer::output) return output_cell(chunk);
-  if (!in_place_ || request_.collective == Collective::barrier) return static_cast<std::size_t>(chunk);
+  return in_place_ ? overlaid_input(chunk) : static_cast<std::size_t>(chunk);
+}
+
+// Where chunk `chunk` of the input lies when input and output overlap as the call permits.
+std::size_t Memory::overlaid_input(std::int32_t chunk) const {
+  const auto separate = static_cast<std::size_t>(chunk);
+  const bool at_root = program_.rank == request_.root;
   switch (request_.collective) {
+    case Collective::barrier:
+    case Collective::all_to_all:  // Has no form in place.
+      return separate;
+    case Collective::gather:
+      if (!at_root) return separate;
+      [[fallthrough]];
     case Collective::all_gather:  // The input is part `rank` of the output.
-      return output_cell(program_.rank * inputs + chunk);
+      return output_cell(program_.rank * program_.input.chunks + chunk);
+    case Collective::scatter:
+      if (!at_root) return separate;
+      [[fallthrough]];
     case Collective::reduce_scatter: {  // The output is part `rank` of the input.
-      const std::int32_t first = program_.rank * outputs;
-      if (chunk >= first && chunk < first + outputs) return output_cell(chunk - first);
-      return static_cast<std::size_t>(chunk);
+      const std::int32_t first = program_.rank * program_.output.chunks;
+      return chunk >= first && chunk < first + program_.output.chunks ? output_cell(chunk - first) : separate;
     }
     default:
       return output_cell(chunk);
@@ -89,27 +118,31 @@ std::size_t Memory::output_cell(std::int32_t i) const {
   return static_cast<std::size_t>(program_.input.chunks + i);
 }
 
-std::int64_t Memory::capacity(const Reference& reference, std::int32_t iteration) const {
-  const std::int32_t chunk = reference.chunk.at(iteration);
+std::int64_t Memory::capacity(const Reference& reference, std::int32_t iteration, std::int32_t i) const {
+  const std::int32_t chunk = reference.chunk.at(iteration) + i;
   if (reference.buffer == Buffer::input) return program_.input.part(chunk).size();
   if (reference.buffer == Buffer::output) return program_.output.part(chunk).size();
-  return program_.slot_elements;
+  return program_.scratch_as_partition ? program_.partition.part(chunk).size() : program_.slot_elements;
 }
 
 bool Memory::has_output() const {
   if (request_.collective == Collective::barrier) return false;
-  return request_.collective != Collective::reduce || program_.rank == request_.root;
+  const bool to_root = request_.collective == Collective::reduce || request_.collective == Collective::gather;
+  return !to_root || program_.rank == request_.root;
 }
 
 std::int32_t Memory::output_domain_chunk(std::int32_t i) const {
-  return request_.collective == Collective::reduce_scatter ? program_.rank * program_.output.chunks + i : i;
+  if (scatters(request_.collective)) return program_.rank * program_.output.chunks + i;
+  if (request_.collective != Collective::all_to_all) return i;
+  const std::int32_t part = program_.output.chunks / request_.ranks;  // Chunks of one rank's part.
+  return (i / part) * program_.output.chunks + program_.rank * part + i % part;
 }
 
 RankSet Memory::required(std::int32_t domain_chunk) const {
   RankSet ranks(request_.ranks);
-  if (request_.collective == Collective::broadcast) {
+  if (request_.collective == Collective::broadcast || request_.collective == Collective::scatter) {
     ranks.insert(request_.root);
-  } else if (request_.collective == Collective::all_gather) {
+  } else if (gathers(request_.collective) || request_.collective == Collective::all_to_all) {
     const std::int32_t owner = domain_chunk / program_.input.chunks;
     if (owner < request_.ranks) ranks.insert(owner);
   } else {

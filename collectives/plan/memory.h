@@ -19,6 +19,9 @@ class RankSet {
   bool contains(int rank) const { return (words_[static_cast<std::size_t>(rank) / 64] >> (rank % 64)) & 1; }
   int size() const;
   bool intersects(const RankSet& other) const;
+  // The lowest and the highest rank. REQUIRES: not empty.
+  int first() const;
+  int last() const;
   void add(const RankSet& other);
   bool operator==(const RankSet&) const = default;
 
@@ -38,13 +41,13 @@ class Memory {
  public:
   Memory(const Request& request, const Program& program, bool in_place);
 
-  // The cell that `reference` names in `iteration`; cells of overlaid buffers coincide.
-  // Errors: invalid_argument when it is out of bounds.
-  Result<std::size_t> cell(const Reference& reference, std::int32_t iteration) const;
+  // The cell of chunk `i` of the span that `reference` names in `iteration`; cells of
+  // overlaid buffers coincide. Errors: invalid_argument when it is out of bounds.
+  Result<std::size_t> cell(const Reference& reference, std::int32_t iteration, std::int32_t i = 0) const;
   Value& value(std::size_t cell) { return cells_[cell]; }
   const Value& value(std::size_t cell) const { return cells_[cell]; }
-  // Capacity in elements of the chunk that `reference` names. REQUIRES: in bounds.
-  std::int64_t capacity(const Reference& reference, std::int32_t iteration) const;
+  // Capacity in elements of that chunk. REQUIRES: in bounds.
+  std::int64_t capacity(const Reference& reference, std::int32_t iteration, std::int32_t i = 0) const;
 
   // ok when the outputs hold what the collective promises this rank.
   Status check_outputs() const;
@@ -57,6 +60,7 @@ class Memory {
 
  private:
   void fill_inputs();
+  std::size_t overlaid_input(std::int32_t chunk) const;
   const Request& request_;
   const Program& program_;
   bool in_place_;

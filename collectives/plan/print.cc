@@ -12,9 +12,10 @@ std::string print(const Affine& affine) {
   return affine.modulo == 0 ? text : fmt::format("({} mod {})", text, affine.modulo);
 }
 
-std::string print(const Reference& reference) {
+std::string print(const Reference& reference, std::int32_t span = 1) {
   constexpr const char* kNames[] = {"none", "input", "output", "scratch"};
-  return fmt::format("{}[{}]", kNames[static_cast<int>(reference.buffer)], print(reference.chunk));
+  const std::string more = span == 1 ? "" : fmt::format(", {} chunks", span);
+  return fmt::format("{}[{}{}]", kNames[static_cast<int>(reference.buffer)], print(reference.chunk), more);
 }
 
 std::string print(const Op& op) {
@@ -23,17 +24,19 @@ std::string print(const Op& op) {
   const std::string peer = print(op.peer);
   switch (op.kind) {
     case OpKind::send:
-      return fmt::format("send {} to {}{}", print(op.a), peer, wire);
+      return fmt::format("send {} to {}{}", print(op.a, op.span), peer, wire);
     case OpKind::receive:
-      return fmt::format("receive {} from {}{}{}", print(op.target), peer, wire, finish);
+      return fmt::format("receive {} from {}{}{}", print(op.target, op.span), peer, wire, finish);
     case OpKind::receive_reduce:
-      return op.incoming_first
-                 ? fmt::format("{} = (from {}{}) + {}{}", print(op.target), peer, wire, print(op.a), finish)
-                 : fmt::format("{} = {} + (from {}{}){}", print(op.target), print(op.a), peer, wire, finish);
+      return op.incoming_first ? fmt::format("{} = (from {}{}) + {}{}", print(op.target, op.span), peer, wire,
+                                             print(op.a, op.span), finish)
+                               : fmt::format("{} = {} + (from {}{}){}", print(op.target, op.span), print(op.a, op.span),
+                                             peer, wire, finish);
     case OpKind::copy:
-      return fmt::format("{} = {}{}", print(op.target), print(op.a), finish);
+      return fmt::format("{} = {}{}", print(op.target, op.span), print(op.a, op.span), finish);
     case OpKind::reduce:
-      return fmt::format("{} = {} + {}{}", print(op.target), print(op.a), print(op.b), finish);
+      return fmt::format("{} = {} + {}{}", print(op.target, op.span), print(op.a, op.span), print(op.b, op.span),
+                         finish);
   }
   return "?";
 }

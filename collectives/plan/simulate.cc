@@ -44,7 +44,7 @@ class Simulator {
  private:
   double bytes_of(const Machine& machine, const Op& op) const {
     const bool wide = plan_.request.wide && op.wire == Wire::accumulator;
-    const std::int64_t elements = machine.program->partition.part(op.length.at(machine.cursor.iteration())).size();
+    const std::int64_t elements = machine.program->elements(op.length.at(machine.cursor.iteration()), op.span);
     return static_cast<double>(elements * (wide ? 4 : plan_.request.element_bytes));
   }
 

@@ -42,10 +42,12 @@ Status apply(ForcedAlgorithms& forced, std::string_view part) {
     }
   }
   if (known) return {};
+  std::string names;
+  for (int i = 0; i < plan::kCollectiveCount; ++i) {
+    names += (i == 0 ? "" : ", ") + std::string(plan::to_string(static_cast<plan::Collective>(i)));
+  }
   return invalid_argument(
-      fmt::format("TRIREME_ALGORITHM: no collective is called '{}'; expected all_reduce, reduce, "
-                  "broadcast, all_gather, reduce_scatter or barrier",
-                  part.substr(0, equals)));
+      fmt::format("TRIREME_ALGORITHM: no collective is called '{}'; there are {}", part.substr(0, equals), names));
 }
 
 }  // namespace

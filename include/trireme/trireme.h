@@ -39,6 +39,8 @@
 #include <trireme/kernels/reduce.h>
 #include <trireme/kernels/transformer.h>
 #include <trireme/collectives/communicator.h>
+#include <trireme/collectives/group.h>
+#include <trireme/collectives/reduction.h>
 #include <trireme/parallel/byte_corpus.h>
 #include <trireme/parallel/containers.h>
 #include <trireme/parallel/gradient_buckets.h>

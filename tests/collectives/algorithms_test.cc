@@ -32,7 +32,7 @@ std::vector<Request> requests_for(const Algorithm& algorithm, int ranks) {
   for (int collective = 0; collective < kCollectiveCount; ++collective) {
     Request request{static_cast<Collective>(collective), ranks, 0, 0, 2, false};
     if (!algorithm.supports(request)) continue;
-    const bool rooted = request.collective == Collective::broadcast || request.collective == Collective::reduce;
+    const bool rooted = is_rooted(request.collective);
     for (std::int64_t count : counts_for(request)) {
       for (int root : {0, ranks / 2, ranks - 1}) {
         if (!rooted && root != 0) continue;

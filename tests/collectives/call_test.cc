@@ -53,7 +53,7 @@ TEST(MessageHeader, SurvivesTheWire) {
 }
 
 void expect_refused(const Call& call, const void* input, const void* output, const std::string& part) {
-  const Status status = validate_call(call, input, output, 1, 4);
+  const Status status = validate_call(call, nullptr, input, output, 1, 4);
   EXPECT_EQ(status.code(), StatusCode::invalid_argument);
   EXPECT_NE(status.message().find(part), std::string::npos) << status.to_string();
 }
@@ -76,12 +76,12 @@ TEST(Validate, RefusesBadArguments) {
 
 TEST(Validate, AcceptsWhatTheHeaderPromises) {
   float data[32] = {};
-  EXPECT_TRUE(validate_call(make(CallKind::all_reduce), data, data, 1, 4).is_ok());
-  EXPECT_TRUE(validate_call(make(CallKind::all_gather), data + 4, data, 1, 4).is_ok());
-  EXPECT_TRUE(validate_call(make(CallKind::reduce_scatter), data, data + 4, 1, 4).is_ok());
-  EXPECT_TRUE(validate_call(make(CallKind::reduce), data, nullptr, 1, 4).is_ok());     // Not the root.
-  EXPECT_TRUE(validate_call(make(CallKind::broadcast), nullptr, data, 1, 4).is_ok());  // Not the root.
-  EXPECT_TRUE(validate_call(make(CallKind::all_reduce, 0), nullptr, nullptr, 1, 4).is_ok());
+  EXPECT_TRUE(validate_call(make(CallKind::all_reduce), nullptr, data, data, 1, 4).is_ok());
+  EXPECT_TRUE(validate_call(make(CallKind::all_gather), nullptr, data + 4, data, 1, 4).is_ok());
+  EXPECT_TRUE(validate_call(make(CallKind::reduce_scatter), nullptr, data, data + 4, 1, 4).is_ok());
+  EXPECT_TRUE(validate_call(make(CallKind::reduce), nullptr, data, nullptr, 1, 4).is_ok());     // Not the root.
+  EXPECT_TRUE(validate_call(make(CallKind::broadcast), nullptr, nullptr, data, 1, 4).is_ok());  // Not the root.
+  EXPECT_TRUE(validate_call(make(CallKind::all_reduce, 0), nullptr, nullptr, nullptr, 1, 4).is_ok());
 }
 
 TEST(Selector, SmallCallsAvoidMessagesLargeOnesBytes) {
@@ -100,7 +100,7 @@ TEST(Selector, ForcedAlgorithms) {
   ASSERT_TRUE(ring.is_ok());
   const Selector selector({}, ring.value());
   EXPECT_EQ(selector.choose({plan::Collective::all_reduce, 4, 0, 1, 4, false})->name, "ring");
-  EXPECT_EQ(selector.choose({plan::Collective::broadcast, 4, 0, 1, 4, false})->name, "binomial_tree");
+  EXPECT_EQ(selector.choose({plan::Collective::broadcast, 4, 0, 100'000, 4, false})->name, "binomial_tree");
   EXPECT_TRUE(parse_forced_algorithms("all_reduce=pairwise,broadcast=binomial_tree").is_ok());
   EXPECT_NE(parse_forced_algorithms("rong").status().message().find("recursive_doubling"), std::string::npos);
   EXPECT_NE(parse_forced_algorithms("barrier=ring").status().message().find("cannot do barrier"), std::string::npos);

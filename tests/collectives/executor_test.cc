@@ -102,17 +102,13 @@ class Ranks {
   }
 
   std::byte* input_of(std::size_t rank) {
-    if (case_.in_place && case_.collective != Collective::reduce_scatter) {
-      const std::size_t offset =
-          case_.collective == Collective::all_gather ? rank * case_.count * size_of(case_.type) : 0;
-      return outputs[rank].data() + offset;
+    if (is_in_place(rank) && !plan::scatters(case_.collective)) {
+      return outputs[rank].data() + (plan::gathers(case_.collective) ? own_offset(rank) : 0);
     }
     return inputs[rank].data();
   }
   std::byte* output_of(std::size_t rank) {
-    if (case_.in_place && case_.collective == Collective::reduce_scatter) {
-      return inputs[rank].data() + rank * case_.count * size_of(case_.type);
-    }
+    if (is_in_place(rank) && plan::scatters(case_.collective)) return inputs[rank].data() + own_offset(rank);
     return outputs[rank].data();
   }
 
@@ -120,6 +116,11 @@ class Ranks {
   std::vector<std::vector<std::byte>> outputs;
 
  private:
+  std::size_t own_offset(std::size_t rank) const { return rank * case_.count * size_of(case_.type); }
+  bool is_in_place(std::size_t rank) const {
+    const bool one_sided = case_.collective == Collective::gather || case_.collective == Collective::scatter;
+    return case_.in_place && (!one_sided || rank == static_cast<std::size_t>(case_.root));
+  }
   Case case_;
   std::vector<Links> links_;
 };
@@ -128,10 +129,21 @@ void fill(Ranks& run, const Case& c) {
   const auto request = run.request();
   for (int rank = 0; rank < c.ranks; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
-    run.inputs[r] = test::make_input(c.type, c.op, rank, static_cast<std::size_t>(plan::input_elements(request)));
-    run.outputs[r].assign(static_cast<std::size_t>(plan::output_elements(request)) * size_of(c.type), std::byte{0x5a});
+    run.inputs[r] = test::make_input(c.type, c.op, rank, static_cast<std::size_t>(plan::input_elements(request, rank)));
+    run.outputs[r].assign(static_cast<std::size_t>(plan::output_elements(request, rank)) * size_of(c.type),
+                          std::byte{0x5a});
     if (c.in_place && !run.inputs[r].empty()) std::memcpy(run.input_of(r), run.inputs[r].data(), run.inputs[r].size());
   }
+}
+
+// The parts of all ranks, each with elements from `first` on of its rank's input.
+std::string compare_parts(const Case& c, const std::byte* got, std::size_t first) {
+  std::string difference;
+  for (int from = 0; from < c.ranks && difference.empty(); ++from) {
+    const std::byte* part = got + static_cast<std::size_t>(from) * c.count * size_of(c.type);
+    difference = test::compare_copied(c.type, c.op, from, part, c.count, first);
+  }
+  return difference;
 }
 
 std::string compare(Ranks& run, const Case& c) {
@@ -153,10 +165,16 @@ std::string compare(Ranks& run, const Case& c) {
         difference = test::compare_copied(c.type, c.op, c.root, got, c.count);
         break;
       case Collective::all_gather:
-        for (int from = 0; from < c.ranks && difference.empty(); ++from) {
-          difference = test::compare_copied(c.type, c.op, from,
-                                            got + static_cast<std::size_t>(from) * c.count * size_of(c.type), c.count);
-        }
+        difference = compare_parts(c, got, 0);
+        break;
+      case Collective::gather:
+        if (rank == c.root) difference = compare_parts(c, got, 0);
+        break;
+      case Collective::scatter:
+        difference = test::compare_copied(c.type, c.op, c.root, got, c.count, static_cast<std::size_t>(rank) * c.count);
+        break;
+      case Collective::all_to_all:
+        difference = compare_parts(c, got, static_cast<std::size_t>(rank) * c.count);
         break;
       case Collective::barrier:
         break;
@@ -199,9 +217,8 @@ void check_draws(Collective collective, std::uint64_t seed, std::uint64_t draws)
     c.op = static_cast<ReduceOp>((draw / kDataTypeCount) % kReduceOpCount);
     c.ranks = 2 + static_cast<int>(pick(1, 8));
     c.count = collective == Collective::barrier ? 0 : kCounts[pick(2, std::size(kCounts))];
-    const bool rooted = collective == Collective::broadcast || collective == Collective::reduce;
-    c.root = rooted ? static_cast<int>(pick(3, static_cast<std::uint64_t>(c.ranks))) : 0;
-    c.in_place = pick(4, 2) == 1 && collective != Collective::barrier;
+    c.root = plan::is_rooted(collective) ? static_cast<int>(pick(3, static_cast<std::uint64_t>(c.ranks))) : 0;
+    c.in_place = pick(4, 2) == 1 && collective != Collective::barrier && collective != Collective::all_to_all;
     c.capacity = std::size_t{64} << pick(5, 8);
     c.glimpse = kGlimpses[pick(6, std::size(kGlimpses))];
     ASSERT_NO_FATAL_FAILURE(check(c));
@@ -217,7 +234,8 @@ TEST_P(Execute, MatchesTheReferenceLong) {
 
 INSTANTIATE_TEST_SUITE_P(All, Execute,
                          testing::Values(Collective::all_reduce, Collective::reduce, Collective::broadcast,
-                                         Collective::all_gather, Collective::reduce_scatter, Collective::barrier),
+                                         Collective::all_gather, Collective::reduce_scatter, Collective::barrier,
+                                         Collective::gather, Collective::scatter, Collective::all_to_all),
                          [](const auto& test) { return std::string(plan::to_string(test.param)); });
 
 TEST(Executor, PipelinedTreesWithManyChunks) {

@@ -157,13 +157,14 @@ std::string compare_reduced(DataType type, ReduceOp op, int ranks, const std::by
   return "";
 }
 
-std::string compare_copied(DataType type, ReduceOp op, int rank, const std::byte* got, std::size_t count) {
+std::string compare_copied(DataType type, ReduceOp op, int rank, const std::byte* got, std::size_t count,
+                           std::size_t first) {
   for (std::size_t i = 0; i < count; ++i) {
-    const double expected = input_value(type, op, rank, i);
+    const double expected = input_value(type, op, rank, first + i);
     const double value = load(type, got, i);
     if (value != expected) {
-      return "element " + std::to_string(i) + " of rank " + std::to_string(rank) + ": " + std::to_string(value) +
-             ", expected " + std::to_string(expected);
+      return "element " + std::to_string(first + i) + " of rank " + std::to_string(rank) + ": " +
+             std::to_string(value) + ", expected " + std::to_string(expected);
     }
   }
   return "";

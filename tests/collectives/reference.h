@@ -28,6 +28,7 @@ std::vector<std::byte> make_input(DataType type, ReduceOp op, int rank, std::siz
 // "" when equal, else the first difference.
 std::string compare_reduced(DataType type, ReduceOp op, int ranks, const std::byte* got, std::size_t count,
                             std::size_t first = 0);
-std::string compare_copied(DataType type, ReduceOp op, int rank, const std::byte* got, std::size_t count);
+std::string compare_copied(DataType type, ReduceOp op, int rank, const std::byte* got, std::size_t count,
+                           std::size_t first = 0);
 
 }  // namespace trireme::test

@@ -4,7 +4,8 @@
 // a loop is a sequence of rounds; the operations of one round progress concurrently and
 // the next round starts when all of them are done. Operations name chunks of three
 // buffers (input, output, scratch) and peers by affine functions of the loop's
-// iteration, so that a ring over a thousand ranks is a handful of operations.
+// iteration, so that a ring over a thousand ranks is a handful of operations. A span
+// moves several consecutive chunks in one operation.
 //
 // Representation: input and output hold elements. Scratch holds accumulators: elements
 // too, except in a wide plan (sums of low-precision types), where they are f32 and no
@@ -34,25 +35,44 @@ enum class Collective : std::uint8_t {
   all_gather,
   reduce_scatter,
   barrier,
+  gather,
+  scatter,
+  all_to_all,
 };
-inline constexpr int kCollectiveCount = 6;
+inline constexpr int kCollectiveCount = 9;
 // "all_reduce", ...
 std::string_view to_string(Collective collective);
 // True when contributions are combined (all_reduce, reduce, reduce_scatter).
 bool reduces(Collective collective);
+// True when one rank is the root (reduce, broadcast, gather, scatter).
+bool is_rooted(Collective collective);
 
-// A collective call, as far as a plan depends on it: equal on all ranks.
+// True when each rank's input is a part of the result (all_gather, gather), or each
+// rank's output a part of it (reduce_scatter, scatter).
+bool gathers(Collective collective);
+bool scatters(Collective collective);
+
+// A collective call, as far as a plan depends on it: equal on all ranks, except for the
+// counts of an all_to_all of uneven parts, of which a rank knows its own.
 struct Request {
   Collective collective = Collective::all_reduce;
   int ranks = 1;
-  int root = 0;            // Of reduce and broadcast; 0 otherwise.
+  int root = 0;            // Where is_rooted(); 0 otherwise.
   std::int64_t count = 0;  // Elements per rank, as in the Communicator's call.
   std::int64_t element_bytes = 1;
-  bool wide = false;  // Partial results are f32 though elements are narrower.
+  bool wide = false;     // Partial results are f32 though elements are narrower.
+  bool ordered = false;  // Operands are combined in order of rank (the operation does not commute).
+  // Uneven parts, of all_gather, reduce_scatter, gather, scatter and all_to_all: part r
+  // has counts[r] elements, and `count` is their mean. Empty: even parts.
+  // Of an all_to_all: what this rank sends to rank r, and what it receives from there.
+  std::vector<std::int64_t> counts = {};
+  std::vector<std::int64_t> receive_counts = {};
+  bool uneven() const { return !counts.empty(); }
 };
-// Elements of the input and the output of one rank.
-std::int64_t input_elements(const Request& request);
-std::int64_t output_elements(const Request& request);
+// Elements of the input and the output of one rank. What only the root has (the input of
+// a scatter, the output of a gather) is told for all ranks alike.
+std::int64_t input_elements(const Request& request, int rank);
+std::int64_t output_elements(const Request& request, int rank);
 
 // base + stride * iteration, modulo `modulo` when that is not 0 (result >= 0).
 struct Affine {
@@ -96,6 +116,7 @@ struct Op {
   Wire wire = Wire::element;    // Of send, receive and receive_reduce.
   bool incoming_first = false;  // receive_reduce: the incoming operand is the left one.
   bool finish = false;          // The target's value is complete: scale an average, round once.
+  std::int32_t span = 1;        // How many consecutive chunks each reference and the length cover.
   Affine peer;
   Affine length;  // Index into Program::partition: how many elements.
   Reference target;
@@ -104,13 +125,19 @@ struct Op {
   bool operator==(const Op&) const = default;
 };
 
-// `elements` cut into `chunks` balanced parts.
+// `elements` cut into `chunks` parts: balanced ones, or those between given bounds.
 struct Layout {
   std::int64_t elements = 0;
   std::int32_t chunks = 1;
-  Range part(std::int32_t chunk) const { return balanced_part(elements, chunk, chunks); }
+  std::vector<std::int64_t> bounds = {};  // chunks + 1 ascending numbers from 0; empty: balanced.
+  Range part(std::int32_t chunk) const {
+    if (bounds.empty()) return balanced_part(elements, chunk, chunks);
+    return {bounds[static_cast<std::size_t>(chunk)], bounds[static_cast<std::size_t>(chunk) + 1]};
+  }
   bool operator==(const Layout&) const = default;
 };
+// One chunk per entry of `counts`.
+Layout uneven_layout(const std::vector<std::int64_t>& counts);
 
 struct Round {
   std::uint32_t first_op = 0;
@@ -130,6 +157,16 @@ struct Program {
   Layout partition;  // Gives operations their lengths.
   std::int32_t scratch_slots = 0;
   std::int64_t slot_elements = 0;  // Capacity of each scratch slot.
+  // The slots lie as the parts of `partition` do, one for one, so that spans of them are
+  // contiguous; otherwise a slot begins every slot_elements.
+  bool scratch_as_partition = false;
+  // Elements of `span` parts from part `first` on, and where a scratch slot begins.
+  std::int64_t elements(std::int32_t first, std::int32_t span) const {
+    return partition.part(first + span - 1).end - partition.part(first).begin;
+  }
+  std::int64_t slot_begin(std::int32_t slot) const {
+    return scratch_as_partition ? partition.part(slot).begin : slot * slot_elements;
+  }
   std::vector<Loop> loops;
   std::vector<Round> rounds;
   std::vector<Op> ops;

@@ -10,9 +10,12 @@
 // not cancel it; the communicator keeps what it needs and completes it in the
 // background. One progress thread per communicator group drives works nobody waits for.
 //
-// In place: output == input for all_reduce, reduce, broadcast; for all_gather the input
-// may be output + rank * count, for reduce_scatter the output may be input + rank *
-// count. Any other overlap is refused (invalid_argument).
+// In place: output == input for all_reduce, reduce, broadcast; for all_gather (and gather
+// at the root) the input may be output + rank * count, for reduce_scatter (and scatter at
+// the root) the output may be input + rank * count. all_to_all has no form in place. With
+// uneven parts, "rank * count" is the sum of the counts before. Any other overlap is
+// refused (invalid_argument). Elements are contiguous: a strided view (a transposed
+// tensor, a column) has no pointer-and-count form and must be packed first.
 //
 // A call fails when for its deadline (CommunicatorOptions::timeout_ms) it has made no
 // progress: no byte of it moved on this rank. A call that waits behind an earlier one of
@@ -35,11 +38,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <trireme/base/data_type.h>
 #include <trireme/base/status.h>
+#include <trireme/collectives/reduction.h>
 #include <trireme/rendezvous/world.h>
 
 namespace trireme {
@@ -63,10 +68,14 @@ class Work {
 
  private:
   friend class Communicator;
+  friend class Group;
   struct Operation;
   explicit Work(std::shared_ptr<Operation> operation);
   std::shared_ptr<Operation> operation_;
 };
+
+// Elements per rank, in order of rank.
+using Counts = std::span<const std::size_t>;
 
 class Communicator {
  public:
@@ -85,25 +94,51 @@ class Communicator {
   Result<std::shared_ptr<Communicator>> split(int color, int key);
 
   // `count` elements everywhere, unless said otherwise. Zero is legal.
-  Status all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
-  Status reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root);
+  Status all_reduce(const void* input, void* output, std::size_t count, DataType type, const Reduction& op);
+  Status reduce(const void* input, void* output, std::size_t count, DataType type, const Reduction& op, int root);
   Status broadcast(const void* input, void* output, std::size_t count, DataType type, int root);
   // Each rank gives `count`; everyone gets size() * count, in rank order.
   Status all_gather(const void* input, void* output, std::size_t count, DataType type);
   // Each rank gives size() * count and gets the reduction of its own `count`.
-  Status reduce_scatter(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
+  Status reduce_scatter(const void* input, void* output, std::size_t count, DataType type, const Reduction& op);
+  // The root gets size() * count, in rank order; the others' output is not used.
+  Status gather(const void* input, void* output, std::size_t count, DataType type, int root);
+  // The root gives size() * count, of which rank r gets part r; the others' input is not used.
+  Status scatter(const void* input, void* output, std::size_t count, DataType type, int root);
+  // Part r of the input goes to rank r; part r of the output came from rank r.
+  Status all_to_all(const void* input, void* output, std::size_t count, DataType type);
   Status barrier();
+
+  // Uneven parts, packed one after the other without gaps: part r has counts[r] elements.
+  // `counts` has size() entries, the same on all ranks (checked).
+  Status all_gather_v(const void* input, void* output, Counts counts, DataType type);
+  Status reduce_scatter_v(const void* input, void* output, Counts counts, DataType type, const Reduction& op);
+  Status gather_v(const void* input, void* output, Counts counts, DataType type, int root);
+  Status scatter_v(const void* input, void* output, Counts counts, DataType type, int root);
+  // Each rank knows its own: send_counts[r] elements go to rank r, receive_counts[r] come
+  // from there. What two ranks say about each other must agree (checked).
+  Status all_to_all_v(const void* input, Counts send_counts, void* output, Counts receive_counts, DataType type);
+
   // Messages match in order per (sender, tag). A receive of another count or type than
   // was sent is a mismatch. tag >= 0.
   Status send(const void* data, std::size_t count, DataType type, int destination, int tag = 0);
   Status receive(void* data, std::size_t count, DataType type, int source, int tag = 0);
 
-  Work all_reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
-  Work reduce_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op, int root);
+  Work all_reduce_async(const void* input, void* output, std::size_t count, DataType type, const Reduction& op);
+  Work reduce_async(const void* input, void* output, std::size_t count, DataType type, const Reduction& op, int root);
   Work broadcast_async(const void* input, void* output, std::size_t count, DataType type, int root);
   Work all_gather_async(const void* input, void* output, std::size_t count, DataType type);
-  Work reduce_scatter_async(const void* input, void* output, std::size_t count, DataType type, ReduceOp op);
+  Work reduce_scatter_async(const void* input, void* output, std::size_t count, DataType type, const Reduction& op);
+  Work gather_async(const void* input, void* output, std::size_t count, DataType type, int root);
+  Work scatter_async(const void* input, void* output, std::size_t count, DataType type, int root);
+  Work all_to_all_async(const void* input, void* output, std::size_t count, DataType type);
   Work barrier_async();
+  // Counts are copied.
+  Work all_gather_v_async(const void* input, void* output, Counts counts, DataType type);
+  Work reduce_scatter_v_async(const void* input, void* output, Counts counts, DataType type, const Reduction& op);
+  Work gather_v_async(const void* input, void* output, Counts counts, DataType type, int root);
+  Work scatter_v_async(const void* input, void* output, Counts counts, DataType type, int root);
+  Work all_to_all_v_async(const void* input, Counts send_counts, void* output, Counts receive_counts, DataType type);
   Work send_async(const void* data, std::size_t count, DataType type, int destination, int tag = 0);
   Work receive_async(void* data, std::size_t count, DataType type, int source, int tag = 0);
 
@@ -115,9 +150,11 @@ class Communicator {
   void abort(const std::string& reason);
   // Which transport each peer is reached by and which algorithm a call would take, and why.
   std::string explain() const;
+  // The same for one call.
   std::string explain_all_reduce(std::size_t count, DataType type, ReduceOp op) const;
 
  private:
+  friend class Group;
   struct Impl;
   explicit Communicator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
