@@ -111,7 +111,9 @@ TEST_P(Calls, UnevenParts) {
       for (std::size_t i = 0; i < own; ++i) EXPECT_EQ(sum[i], mine[i] * static_cast<float>(c.size()));
       std::vector<float> at_root(c.rank() == root ? all : 0);
       EXPECT_OK(c.gather_v(mine.data(), at_root.data(), counts, DataType::f32, root));
-      if (c.rank() == root) EXPECT_EQ(at_root, whole);
+      if (c.rank() == root) {
+        EXPECT_EQ(at_root, whole);
+      }
       std::fill(sum.begin(), sum.end(), 0.0f);
       EXPECT_OK(c.scatter_v(at_root.data(), sum.data(), counts, DataType::f32, root));
       EXPECT_EQ(sum, mine);
@@ -236,7 +238,9 @@ TEST_P(Calls, ScaledSums) {
       }
       const int root = c.size() / 2;
       EXPECT_OK(c.reduce(input.data(), input.data(), count, type, Reduction::scaled_sum(factor), root));
-      if (c.rank() == root) EXPECT_EQ(input, output);
+      if (c.rank() == root) {
+        EXPECT_EQ(input, output);
+      }
     }
     std::int32_t one = 1;
     EXPECT_EQ(c.all_reduce(&one, &one, 1, DataType::i32, Reduction::scaled_sum(0.5)).code(),
@@ -311,7 +315,9 @@ TEST(Groups, RefuseAtTheCallAndReportAtTheEnd) {
       EXPECT_EQ(group.end().code(), StatusCode::invalid_argument);
       EXPECT_OK(group.end());  // Empty now.
     }
-    EXPECT_OK(c.barrier());  // A blocking call again.
+    // A blocking call again, unless the other rank is ahead already.
+    const Status again = c.barrier();
+    EXPECT_TRUE(again.is_ok() || again.code() == StatusCode::aborted) << again.to_string();
     if (c.rank() == 0) c.abort("enough");
     Group group(c);
     (void)c.barrier();
@@ -337,7 +343,8 @@ TEST(Groups, OneRankAlone) {
 
 void expect_mismatch(const std::function<Status(Communicator&)>& call, const std::string& part) {
   run_ranks(3, patient(), [&](Communicator& c) {
-    const Status status = call(c);
+    Status status = call(c);
+    if (status.is_ok()) status = c.barrier();  // Two others disagreed when this rank was through.
     EXPECT_EQ(status.code(), StatusCode::mismatch) << status.to_string();
     EXPECT_NE(status.message().find(part), std::string::npos) << status.to_string();
   });
