@@ -69,9 +69,7 @@ TEST(LargeCounts, Ompi9611_PlansHoldBeyond32Bits) {
       for (const std::int64_t count : counts) {
         for (const std::int64_t element_bytes : {1, 8}) {
           plan::Request request{static_cast<plan::Collective>(collective), 5, 0, count, element_bytes, false};
-          const bool rooted =
-              request.collective == plan::Collective::broadcast || request.collective == plan::Collective::reduce;
-          if (rooted) request.root = 3;
+          if (plan::is_rooted(request.collective)) request.root = 3;
           if (request.collective == plan::Collective::barrier || !algorithm.supports(request)) continue;
           const plan::Plan plan = plan::make_plan(algorithm, request);
           const Status status = plan::check_plan(plan, false);
@@ -86,7 +84,8 @@ TEST(LargeCounts, Ompi9611_PlansHoldBeyond32Bits) {
               end = part.end;
               largest = std::max(largest, part.size());
             }
-            EXPECT_EQ(end, std::max(plan::input_elements(request), plan::output_elements(request)));
+            EXPECT_EQ(end, std::max(plan::input_elements(request, program.rank),
+                                    plan::output_elements(request, program.rank)));
             if (program.scratch_slots > 0) {
               EXPECT_EQ(program.slot_elements, largest) << algorithm.name;
             }
