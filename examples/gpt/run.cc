@@ -64,6 +64,7 @@ Status Run::note_checkpoints() {
   for (const Checkpoints::Outcome& outcome : checkpoints_->ended()) {
     const bool saved = outcome.status.is_ok();
     ++(saved ? summary_.checkpoints_saved : summary_.checkpoints_failed);
+    last_checkpoint_ = outcome.status;
     if (!saved && first_checkpoint_failure_.is_ok()) first_checkpoint_failure_ = outcome.status;
     const std::string line =
         saved ? fmt::format("checkpoint of step {} saved", outcome.step)
@@ -133,7 +134,9 @@ Status Run::conclude() {
                                first_checkpoint_failure_.to_string()));
   }
   // Rank 0 may take longer (the sample): nobody leaves before all are done.
-  return communicator_ ? communicator_->barrier() : Status::ok();
+  if (communicator_) TRIREME_RETURN_IF_ERROR(communicator_->barrier());
+  // A job whose result is not on disk has not succeeded, whatever it printed.
+  return last_checkpoint_.with_context("training is complete, but its last checkpoint could not be saved");
 }
 
 }  // namespace trireme::gpt

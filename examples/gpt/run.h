@@ -88,6 +88,7 @@ class Run {
   std::vector<std::int32_t> targets_;
   Summary summary_;
   Status first_checkpoint_failure_;
+  Status last_checkpoint_;
 };
 
 }  // namespace trireme::gpt

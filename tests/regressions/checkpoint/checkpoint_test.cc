@@ -2,6 +2,7 @@
 #include <trireme/collectives/communicator.h>
 
 #include "tests/checkpoint/checkpoint_test_util.h"
+#include "tests/regressions/regression_test.h"
 
 namespace trireme::checkpoint_test {
 namespace {
@@ -39,6 +40,28 @@ TEST(SavesBesideTraining, KempnerForge104_NeverMeetTheTrainingCommunicator) {
     ASSERT_TRUE(loaded.is_ok() && loaded->has_value());
     EXPECT_EQ(model.differences(kSteps), 0U);
   });
+}
+
+// A full disk: training completes, with every metric, and the exit code tells.
+class FullDisk : public testing::RegressionTest {};
+
+TEST_F(FullDisk, Orbax605_AResultThatIsNotOnDiskIsNoSuccess) {
+  const std::string mount = unshare("--mount");
+  if (mount.empty()) GTEST_SKIP() << "needs a mount namespace (root, or user namespaces permitted)";
+  const testing::RunResult result = shell(
+      "mkdir $folder/small\n"
+      "for i in $(seq 2000); do echo 'The quick brown fox jumps over the lazy dog.'; done > $folder/text\n" +
+      mount + "sh -c 'mount -t tmpfs -o size=128k tmpfs $folder/small && $trireme -n 2 --max-restarts 2 -- " +
+      TRIREME_BINARY_DIR
+      "/bin/trireme-gpt --data $folder/text --steps 4 --layers 1 --dim 64 --heads 2 --seq 32 "
+      "--batch 4 --checkpoint-dir $folder/small/checkpoints --checkpoint-every 2 --metrics $folder/metrics'");
+  EXPECT_EQ(result.code, 2) << result.out << result.err;
+  EXPECT_NE(result.err.find("training is complete, but its last checkpoint could not be saved"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
+  const auto metrics = read_file(file("metrics"));
+  ASSERT_TRUE(metrics.is_ok());
+  EXPECT_EQ(testing::lines_of(*metrics).size(), 4U) << *metrics;
 }
 
 }  // namespace
