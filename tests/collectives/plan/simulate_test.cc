@@ -15,7 +15,7 @@ Plan stream_plan(int rounds) {
     Op op;
     op.kind = rank == 0 ? OpKind::send : OpKind::receive;
     op.peer = fixed(1 - rank);
-    (rank == 0 ? op.a : op.target) = {rank == 0 ? Buffer::input : Buffer::output, fixed(0)};
+    (rank == 0 ? op.a : op.target) = Reference{rank == 0 ? Buffer::input : Buffer::output, fixed(0)};
     program.ops = {op};
     program.rounds = {{0, 1}};
     program.loops = {{rounds, 0, 1}};
