@@ -19,6 +19,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_JOB_ID", "", "Name of the job"},
       {"TRIREME_STORE", "", "Address of the job's store: host:port or unix:@name"},
       {"TRIREME_SECRET_FD", "", "Descriptor from which the job's secret is read"},
+      {"TRIREME_SECRET", "", "The job's secret itself, for jobs started by hand"},
+      {"TRIREME_SERVE_STORE", "0", "1: rank 0 hosts the store, at TRIREME_STORE, for jobs started by hand"},
       {"TRIREME_AGENT_SOCKET", "", "Unix socket on which a rank talks to its shim"},
       {"TRIREME_HOST_ID", "", "Overrides the host's identity, to make one host look like several"},
       // Set by users.
@@ -27,7 +29,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_COORDINATOR_GRACE_MS", "2000", "How long a rank looks for a coordinator that went silent"},
       {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
-      {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses or CIDRs, commas between"},
+      {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses, CIDRs; !NAME leaves out; commas"},
+      {"TRIREME_TCP_STREAMS", "0", "Sockets between a pair for large messages, at most 16; 0: as the link asks for"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},

@@ -1,3 +1,4 @@
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,6 +35,9 @@ Result<Listener> Listener::listen(const SocketAddress& address) {
                       [&] { return ::socket(wanted.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
   if (!fd.valid()) return errno_status(errno, "make a socket to listen on " + address.text);
   const int on = 1;
+  const int off = 0;
+  // "[::]" serves IPv4 too, whatever the host's default.
+  if (wanted.family() == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   if (wanted.family() != AF_UNIX) ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (const int error_number = bind_address(fd.get(), wanted, address.text); error_number != 0) {
     return errno_status(error_number, "listen on " + address.text);

@@ -1,10 +1,12 @@
 #include "runtime/platform/socket_address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -160,6 +162,14 @@ int SocketAddress::port() const {
   if (is_unix(text)) return 0;
   const Result<HostPort> parts = split_host_port(text);
   return parts.is_ok() ? parts->port : 0;
+}
+
+bool SocketAddress::is_numeric() const {
+  if (is_unix(text)) return true;
+  std::string name = host();
+  name.resize(std::min(name.find('%'), name.size()));
+  in6_addr bytes;
+  return ::inet_pton(AF_INET, name.c_str(), &bytes) == 1 || ::inet_pton(AF_INET6, name.c_str(), &bytes) == 1;
 }
 
 }  // namespace trireme

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -86,6 +87,31 @@ bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
 }
 
+// Rank 0 hosts the store itself: a job that was started by hand, host by host. Where a
+// launcher of ours gives the secret, it hosts the store too, whatever was inherited.
+Status serve_store(const EnvironmentLookup& environment, Bootstrap& found) {
+  TRIREME_ASSIGN_OR_RETURN(const std::optional<std::int64_t> serve, integer(environment, "TRIREME_SERVE_STORE", 0, 1));
+  if (environment("TRIREME_SECRET_FD")) return Status::ok();
+  if (serve.value_or(0) == 0 || found.rank != 0 || found.store_addresses.empty()) return Status::ok();
+  const std::string& address = found.store_addresses.front();
+  if (address.rfind("unix:", 0) == 0) {
+    found.listen_addresses = {address};
+    return Status::ok();
+  }
+  const std::size_t colon = address.rfind(':');
+  int port = 0;
+  const char* end = address.data() + address.size();
+  const auto parsed = std::from_chars(address.data() + std::min(colon, address.size() - 1) + 1, end, port);
+  if (colon == std::string::npos || parsed.ptr != end || port < 1 || port > 65'535) {
+    return invalid_argument(fmt::format("TRIREME_STORE={}: with TRIREME_SERVE_STORE=1 expected host:port, where rank 0 "
+                                        "is to host the store",
+                                        address));
+  }
+  const std::string host = address.substr(0, colon);
+  found.listen_addresses = {is_loopback(host) ? address : fmt::format("[::]:{}", port)};
+  return Status::ok();
+}
+
 Result<Bootstrap> from_trireme(const WorldOptions& options, const EnvironmentLookup& environment, const Place& place) {
   Bootstrap found;
   found.source = Bootstrap::Source::trireme;
@@ -100,7 +126,7 @@ Result<Bootstrap> from_trireme(const WorldOptions& options, const EnvironmentLoo
   if (!missing.empty()) {
     return invalid_argument(
         fmt::format("a part of the job's description is missing:{}; start the program by `trireme "
-                    "run`, or give all of rank, size and store",
+                    "run`, or give all of rank, size and store (and TRIREME_SERVE_STORE=1 if rank 0 is to host it)",
                     missing));
   }
   if (size < 1 || size > kMaxWorldSize || rank >= size) {
@@ -113,6 +139,7 @@ Result<Bootstrap> from_trireme(const WorldOptions& options, const EnvironmentLoo
   found.epoch = options.epoch >= 0 ? options.epoch : epoch.value_or(1);
   found.job_id = options.job_id.empty() ? environment("TRIREME_JOB_ID").value_or("") : options.job_id;
   if (found.store_addresses.empty()) found.source = Bootstrap::Source::standalone;
+  TRIREME_RETURN_IF_ERROR(serve_store(environment, found));
   return found;
 }
 
@@ -256,7 +283,7 @@ Status locate_store_node(Bootstrap& bootstrap, Deadline deadline) {
 Result<std::string> find_secret(const WorldOptions& options, const EnvironmentLookup& environment) {
   if (!options.secret.empty()) return options.secret;
   TRIREME_ASSIGN_OR_RETURN(const std::optional<std::int64_t> fd, integer(environment, "TRIREME_SECRET_FD", 0, 1 << 20));
-  if (!fd) return std::string();
+  if (!fd) return environment("TRIREME_SECRET").value_or("");
   std::string secret(kMaxSecretBytes, '\0');
   ssize_t got = -1;
   do {

@@ -41,7 +41,7 @@ Result<Bootstrap> find_bootstrap(const WorldOptions& options, const EnvironmentL
 Status locate_store_node(Bootstrap& bootstrap, Deadline deadline);
 
 // The options' secret, or the contents of the descriptor that TRIREME_SECRET_FD names,
-// read from its beginning without moving it, or "".
+// read from its beginning without moving it, or TRIREME_SECRET, or "".
 Result<std::string> find_secret(const WorldOptions& options, const EnvironmentLookup& environment);
 
 }  // namespace trireme::store

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -15,7 +16,7 @@
 namespace trireme::store {
 namespace {
 
-constexpr std::uint64_t kProbeConnectMs = 250;     // Per address, when there are several.
+constexpr std::uint64_t kProbeConnectMs = 500;     // Per address, when there are several.
 constexpr std::uint64_t kProbeHandshakeMs = 2000;  // Likewise.
 constexpr std::uint64_t kRoundPauseMs = 20;
 constexpr std::uint64_t kLastWordsMs = 1000;
@@ -122,25 +123,21 @@ SessionAttempt shake_hands(StoreSession& session, const ClientIdentity& identity
 
 }  // namespace
 
-SessionAttempt try_session(const std::string& address, const ClientIdentity& identity, bool resume, Deadline connect_by,
-                           Deadline answer_by) {
-  Result<SocketAddress> parsed = SocketAddress::parse(address);
-  if (!parsed.is_ok()) return failed(parsed.status(), true);
-  Result<Socket> socket = Socket::connect(*parsed, connect_by);
-  if (!socket.is_ok()) return failed(socket.status(), false);
-  if (identity.secret.empty() && address.rfind("unix:", 0) == 0 && !is_same_user(socket->fd())) {
+namespace {
+
+SessionAttempt begin_session(Socket socket, const std::string& address, const ClientIdentity& identity, bool resume,
+                             Deadline answer_by) {
+  if (identity.secret.empty() && address.rfind("unix:", 0) == 0 && !is_same_user(socket.fd())) {
     return failed(permission_denied("the store at " + address + " belongs to another user"), true);
   }
-  enable_keepalive(socket->fd());
+  enable_keepalive(socket.fd());
   StoreSession session;
-  session.socket = std::move(*socket);
+  session.socket = std::move(socket);
   session.address = address;
   SessionAttempt attempt = shake_hands(session, identity, resume, answer_by);
   if (attempt.status.is_ok()) attempt.session = std::move(session);
   return attempt;
 }
-
-namespace {
 
 // "a:1 to a:15: refused; a:16: ...": neighbours with the same outcome are told once.
 std::string tell(const std::vector<std::string>& addresses, const std::vector<std::string>& outcomes) {
@@ -155,25 +152,79 @@ std::string tell(const std::vector<std::string>& addresses, const std::vector<st
   return text;
 }
 
+// What an attempt of several means: nullopt when the next address may be the right one.
+std::optional<Result<StoreSession>> verdict(SessionAttempt& attempt, const ClientIdentity& identity, bool several) {
+  if (attempt.status.is_ok()) return Result<StoreSession>(std::move(attempt.session));
+  const StatusCode code = attempt.status.code();
+  const bool elsewhere = several && (code == StatusCode::not_found || code == StatusCode::unavailable ||
+                                     code == StatusCode::invalid_argument);
+  if (!attempt.decided || elsewhere) return std::nullopt;
+  return Result<StoreSession>(attempt.status.with_context(fmt::format("rank {}", identity.rank)));
+}
+
+// Several addresses that need no resolver: all at once, so that those that swallow
+// packets cost nothing. The first in the list that answers as our store does is taken.
+std::optional<Result<StoreSession>> try_numeric(const std::vector<std::string>& addresses,
+                                                const ClientIdentity& identity, Deadline deadline,
+                                                std::vector<std::string>& outcomes) {
+  std::vector<SocketAddress> targets;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (!SocketAddress{addresses[i]}.is_numeric()) continue;
+    targets.push_back({addresses[i]});
+    places.push_back(i);
+  }
+  if (targets.empty()) return std::nullopt;
+  std::vector<Result<Socket>> sockets = connect_each(targets, deadline.earlier(Deadline::after_ms(kProbeConnectMs)));
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    SessionAttempt attempt;
+    if (sockets[i].is_ok()) {
+      const Deadline answer_by = deadline.earlier(Deadline::after_ms(kProbeHandshakeMs));
+      attempt = begin_session(std::move(sockets[i]).value(), targets[i].text, identity, false, answer_by);
+    } else {
+      attempt = failed(sockets[i].status(), false);
+    }
+    if (auto found = verdict(attempt, identity, true)) return found;
+    outcomes[places[i]] = attempt.status.message();
+  }
+  return std::nullopt;
+}
+
+// The others, in turn.
+std::optional<Result<StoreSession>> try_named(const std::vector<std::string>& addresses, const ClientIdentity& identity,
+                                              Deadline deadline, std::vector<std::string>& outcomes) {
+  const bool several = addresses.size() > 1;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (several && SocketAddress{addresses[i]}.is_numeric()) continue;
+    const Deadline connect_by = several ? deadline.earlier(Deadline::after_ms(kProbeConnectMs)) : deadline;
+    const Deadline answer_by = several ? deadline.earlier(Deadline::after_ms(kProbeHandshakeMs)) : deadline;
+    SessionAttempt attempt = try_session(addresses[i], identity, false, connect_by, answer_by);
+    if (auto found = verdict(attempt, identity, several)) return found;
+    outcomes[i] = attempt.status.message();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+SessionAttempt try_session(const std::string& address, const ClientIdentity& identity, bool resume, Deadline connect_by,
+                           Deadline answer_by) {
+  Result<SocketAddress> parsed = SocketAddress::parse(address);
+  if (!parsed.is_ok()) return failed(parsed.status(), true);
+  Result<Socket> socket = Socket::connect(*parsed, connect_by);
+  if (!socket.is_ok()) return failed(socket.status(), false);
+  return begin_session(std::move(*socket), address, identity, resume, answer_by);
+}
 
 Result<StoreSession> open_session(const std::vector<std::string>& addresses, const ClientIdentity& identity,
                                   Deadline deadline) {
   TRIREME_CHECK(!addresses.empty(), "a store has an address");
-  const bool several = addresses.size() > 1;
-  std::vector<std::string> outcomes(addresses.size(), "not tried");  // One for each address.
+  std::vector<std::string> outcomes(addresses.size(), "not tried");
   while (true) {
-    for (std::size_t i = 0; i < addresses.size(); ++i) {
-      const Deadline connect_by = several ? deadline.earlier(Deadline::after_ms(kProbeConnectMs)) : deadline;
-      const Deadline answer_by = several ? deadline.earlier(Deadline::after_ms(kProbeHandshakeMs)) : deadline;
-      SessionAttempt attempt = try_session(addresses[i], identity, false, connect_by, answer_by);
-      if (attempt.status.is_ok()) return std::move(attempt.session);
-      const StatusCode code = attempt.status.code();
-      const bool elsewhere = several && (code == StatusCode::not_found || code == StatusCode::unavailable ||
-                                         code == StatusCode::invalid_argument);
-      if (attempt.decided && !elsewhere) return attempt.status.with_context(fmt::format("rank {}", identity.rank));
-      outcomes[i] = attempt.status.message();
+    if (addresses.size() > 1) {
+      if (auto found = try_numeric(addresses, identity, deadline, outcomes)) return std::move(*found);
     }
+    if (auto found = try_named(addresses, identity, deadline, outcomes)) return std::move(*found);
     if (deadline.expired()) break;
     system_clock().sleep_ns(kRoundPauseMs * 1'000'000);
   }

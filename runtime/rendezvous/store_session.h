@@ -42,8 +42,9 @@ struct SessionAttempt {
 SessionAttempt try_session(const std::string& address, const ClientIdentity& identity, bool resume, Deadline connect_by,
                            Deadline answer_by);
 
-// Tries the addresses in turn until the deadline. Among several, those that do not
-// answer, are no store, or are the store of another job are passed over.
+// Tries the addresses until the deadline: numeric ones all at once, then names in turn.
+// Among several, those that do not answer, are no store, or are the store of another job
+// are passed over.
 // Errors: the store's refusal; deadline_exceeded saying what each address did.
 Result<StoreSession> open_session(const std::vector<std::string>& addresses, const ClientIdentity& identity,
                                   Deadline deadline);

@@ -251,6 +251,9 @@ std::string Fabric::explain(int peer) const {
     text += reach.possible ? fmt::format("\n  {}: {:.1f} GB/s, {:.1f} us expected; {}", candidate.transport,
                                          reach.bytes_per_second / 1e9, reach.latency_us, reach.reason)
                            : fmt::format("\n  {}: not possible; {}", candidate.transport, reach.reason);
+    const Transport* transport = impl_->find_transport(candidate.transport);
+    const std::string report = transport != nullptr ? transport->report(peer) : "";
+    if (!report.empty()) text += "\n    measured: " + report;
   }
   return text;
 }

@@ -10,7 +10,7 @@ namespace trireme {
 
 std::string network_scope() {
   std::array<char, 128> link{};
-  const ssize_t bytes = readlink("/proc/self/ns/net", link.data(), link.size());
+  const ssize_t bytes = readlink("/proc/thread-self/ns/net", link.data(), link.size());
   return boot_id() + "/" + (bytes > 0 ? std::string(link.data(), static_cast<std::size_t>(bytes)) : "net:unknown");
 }
 

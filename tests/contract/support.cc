@@ -1,8 +1,10 @@
 #include "tests/contract/support.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include <trireme/base/hash.h>
 
 #include "runtime/rendezvous/api/local_worlds.h"
+#include "runtime/transport/table/api/transport_table.h"
 
 namespace trireme::test {
 namespace {
@@ -39,14 +42,46 @@ std::vector<std::shared_ptr<World>> LocalFabrics::local_worlds(int size) {
 LocalFabrics::LocalFabrics(std::vector<std::shared_ptr<World>> worlds, const TransportFactory& factory,
                            std::size_t channel_bytes)
     : worlds_(std::move(worlds)), fabrics_(worlds_.size()) {
+  create_fabrics(factory, channel_bytes, [](int) {});
+}
+
+// The store is reached through a file, which all namespaces see.
+LocalFabrics::LocalFabrics(const Namespaces& hosts, int size, const TransportFactory& factory,
+                           std::size_t channel_bytes)
+    : fabrics_(static_cast<std::size_t>(size)) {
+  static std::atomic<int> count{0};
+  LocalWorldsOptions options;
+  options.ranks_per_host = 1;
+  options.listen_address = "unix:/tmp/trireme-contract-" + std::to_string(getpid()) + "-" + std::to_string(count++);
+  worlds_ = must(make_local_worlds(size, options));
+  unlink(options.listen_address.c_str() + 5);
+  create_fabrics(factory, channel_bytes, [&hosts](int r) { hosts.enter(r); });
+}
+
+void LocalFabrics::create_fabrics(const TransportFactory& factory, std::size_t channel_bytes,
+                                  const std::function<void(int)>& enter) {
   FabricOptions options;
   options.transports = std::span(&factory, 1);
   options.forced_transport = factory.name;
   options.channel_bytes = channel_bytes;
   run([&](int r) {
+    enter(r);
     const auto index = static_cast<std::size_t>(r);
     fabrics_[index] = must(Fabric::create(worlds_[index], options));
   });
+}
+
+std::vector<ContractRow> contract_rows() {
+  std::vector<ContractRow> rows;
+  for (const TransportFactory& factory : transport_table()) rows.push_back({std::string(factory.name), factory, {}});
+  const std::pair<const char*, Addressing> kinds[] = {{"_hosts_ipv4", Addressing::ipv4},
+                                                      {"_hosts_ipv6", Addressing::ipv6},
+                                                      {"_hosts_link_local", Addressing::link_local}};
+  for (const TransportFactory& factory : transport_table()) {
+    if (factory.name != "tcp") continue;
+    for (const auto& [suffix, kind] : kinds) rows.push_back({std::string(factory.name) + suffix, factory, kind});
+  }
+  return rows;
 }
 
 void LocalFabrics::run(const std::function<void(int)>& body) {

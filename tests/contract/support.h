@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <trireme/base/status.h>
 
 #include "runtime/transport/api/fabric.h"
+#include "tests/hosts/namespaces.h"
 
 namespace trireme::test {
 
@@ -24,6 +26,8 @@ class LocalFabrics {
   LocalFabrics(int size, const TransportFactory& factory, std::size_t channel_bytes)
       : LocalFabrics(local_worlds(size), factory, channel_bytes) {}
   LocalFabrics(std::vector<std::shared_ptr<World>> worlds, const TransportFactory& factory, std::size_t channel_bytes);
+  // Rank r on host r of `hosts`, which has at least `size`.
+  LocalFabrics(const Namespaces& hosts, int size, const TransportFactory& factory, std::size_t channel_bytes);
   static std::vector<std::shared_ptr<World>> local_worlds(int size);
   Fabric& rank(int r) { return *fabrics_[static_cast<std::size_t>(r)]; }
   int size() const { return static_cast<int>(worlds_.size()); }
@@ -32,9 +36,21 @@ class LocalFabrics {
   void run(const std::function<void(int)>& body);
 
  private:
+  void create_fabrics(const TransportFactory& factory, std::size_t channel_bytes,
+                      const std::function<void(int)>& enter);
   std::vector<std::shared_ptr<World>> worlds_;
   std::vector<std::unique_ptr<Fabric>> fabrics_;
 };
+
+// Where the ranks of a contract test live, and what carries their bytes.
+struct ContractRow {
+  std::string name;
+  TransportFactory factory;
+  std::optional<Addressing> hosts;  // None: all on this host.
+};
+// One row per transport of the table, then those that cross hosts once more, between
+// network namespaces of each kind.
+std::vector<ContractRow> contract_rows();
 
 // Runs body(0) .. body(count - 1) on threads of their own and joins them.
 void on_threads(int count, const std::function<void(int)>& body);

@@ -25,7 +25,8 @@ struct SocketAddress {
   static Result<SocketAddress> tcp(const std::string& host, int port);  // Resolves names.
   static Result<SocketAddress> parse(std::string_view text);
   std::string host() const;
-  int port() const;  // 0 for Unix domains.
+  int port() const;         // 0 for Unix domains.
+  bool is_numeric() const;  // Needs no resolver.
 };
 
 class Socket {
@@ -57,6 +58,11 @@ class Socket {
   std::string peer_;
 };
 
+// Tries all addresses at once, once each. Entry i is the connected socket, or why there is
+// none. Returns when all are decided, at the deadline, or a moment after the first came:
+// about three times what that took.
+std::vector<Result<Socket>> connect_each(const std::vector<SocketAddress>& addresses, Deadline deadline);
+
 class Listener {
  public:
   Listener() = default;
@@ -86,8 +92,9 @@ Result<std::pair<UniqueFd, std::string>> receive_descriptor(Socket& socket, Dead
 // Addresses of this host's interfaces that are up, loopback last: {"eth0", "10.0.0.2"}, ...
 struct InterfaceAddress {
   std::string interface;
-  std::string address;
+  std::string address;  // Link-local IPv6 ones with their scope: "fe80::1%eth0".
   bool loopback = false;
+  std::int64_t speed_mbit = 0;  // As the driver says; 0: it does not.
 };
 Result<std::vector<InterfaceAddress>> interface_addresses();
 

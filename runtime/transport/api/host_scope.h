@@ -7,7 +7,7 @@
 
 namespace trireme {
 
-// Equal for two processes exactly if they share boot and network namespace.
+// Of the calling thread: equal for two exactly if they share boot and network namespace.
 std::string network_scope();
 
 }  // namespace trireme

@@ -52,6 +52,9 @@ class Transport {
   // channel moves bytes once both have. Never blocks on the peer.
   virtual Result<std::unique_ptr<Channel>> open(const PeerInfo& peer, std::string_view peer_advertisement,
                                                 std::uint64_t context) = 0;
+  // What connecting to that rank showed (which address answered, which did not), for
+  // people; "" while nothing is known beyond reach().
+  virtual std::string report(int /*peer*/) const { return {}; }
 };
 
 struct TransportFactory {

@@ -7,6 +7,7 @@ TcpChannel::TcpChannel(std::shared_ptr<TcpConnection> connection, std::shared_pt
     : connection_(std::move(connection)), peers_(std::move(peers)), peer_(peer), context_(context) {}
 
 TcpChannel::~TcpChannel() {
+  // Nobody reads what is left for a rank that is known to be dead.
   connection_->close(!peers_->status(peer_).is_ok());
 }
 

@@ -1,55 +1,68 @@
-// One socket between two ranks, with a send buffer and a receive buffer. It exists from
-// the opening of its channel, before there is a socket (what is sent meanwhile waits in
-// the send buffer), and outlives the channel until the send buffer is empty.
+// The byte pipe between two ranks over one socket or several (tcp_stream.h), with a send
+// buffer and a receive buffer. It exists from the opening of its channel, before there is
+// a socket (what is sent meanwhile waits in the send buffer), and outlives the channel
+// until the send buffer is empty.
 //
-// The socket is watched one shot at a time. A bit of `armed_` means: a call found the
-// socket not ready and the service thread has not seen it become ready since. While the
-// bit for reading is set, nobody need ask the kernel again.
-// Thread safety: attach() and fail() from any thread, once; close() and the data calls
-// on the channel's thread; both sides meet under the mutex.
+// Sockets are watched one shot at a time. A call that finds nothing to receive first asks
+// its caller back at once, by ringing the doorbell, for about as long as a sleep and a
+// wake would cost; only then is the socket armed, and the service thread rings.
+// Thread safety: attach() and fail() from any thread; close() and the data calls on the
+// channel's thread; both sides meet under the mutex.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <vector>
+#include <string>
 
 #include <trireme/base/status.h>
-#include <trireme/platform/clock.h>
 
 #include "runtime/platform/api/unique_fd.h"
 #include "runtime/transport/api/reactor.h"
+#include "runtime/transport/tcp/tcp_drain.h"
+#include "runtime/transport/tcp/tcp_stream.h"
 
 namespace trireme {
 
-// Counts the connections whose channel is gone but whose bytes are not.
-// Thread safety: all methods.
-class TcpLingering {
- public:
-  void begin();
-  void end();
-  // Waits until none lingers; false when the deadline passed first.
-  bool wait(Deadline deadline);
+// How long a caller asks a silent socket itself before it sleeps.
+struct TcpPolling {
+  std::uint64_t spin_ns = 0;
+  unsigned yields = 0;  // Instead, when the ranks do not fit the cores.
+};
 
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int count_ = 0;
+struct TcpSurroundings {
+  std::shared_ptr<Reactor> reactor;
+  std::shared_ptr<TcpLingering> lingering;
+  std::function<void()> ring_doorbell;
+  std::size_t buffer_bytes = 0;  // A power of two, per direction.
+  TcpPolling polling;
+};
+
+// A socket whose handshake is done.
+struct TcpLink {
+  UniqueFd fd;
+  unsigned stream = 0;
+  unsigned streams = 1;
+  std::string path;
 };
 
 class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
  public:
-  TcpConnection(std::shared_ptr<Reactor> reactor, std::shared_ptr<TcpLingering> lingering,
-                std::function<void()> ring_doorbell, std::size_t buffer_bytes);
+  TcpConnection(const TcpSurroundings& surroundings, std::string peer);
 
-  // The handshake is done, or will never be.
-  void attach(UniqueFd fd);
+  // Stream 0 comes first and says how many there are.
+  void attach(TcpLink link);
   void fail(Status error);
+  // Called once, when the streams beyond the first are about to be needed. Set by the
+  // side that connects, before the first attach().
+  void on_more_streams(std::function<void(unsigned streams)> open) { open_more_ = std::move(open); }
+  // Called once, when the last byte has gone to the kernel after close(). Likewise.
+  void on_closed(std::function<void()> closed) { on_closed_ = std::move(closed); }
 
   std::span<std::byte> reserve();
   void commit(std::size_t bytes);
@@ -62,48 +75,65 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   Status error();
   // An attempt to move bytes found that the peer has closed.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // The channel is gone: flushes what is buffered, then closes when the peer has it, be
-  // what the peer sends read or not. Nothing is owed to a peer that is dead.
-  void close(bool peer_is_dead);
+  // The channel is gone: flushes what is buffered, then closes. With `abandon`, at once.
+  void close(bool abandon);
 
  private:
-  void on_ready();
-  void arm(std::uint32_t events);                              // REQUIRES: mutex_ held.
-  void flush();                                                // REQUIRES: mutex_ held.
-  void close_if_done();                                        // REQUIRES: mutex_ held.
-  bool delivered();                                            // REQUIRES: mutex_ held.
-  std::size_t buffer(std::span<const std::byte> data);         // REQUIRES: mutex_ held.
-  std::size_t send_directly(std::span<const std::byte> data);  // REQUIRES: mutex_ held.
+  bool connected() const { return connected_.load(std::memory_order_acquire); }
+  bool is_armed(const TcpStream& stream, std::uint32_t event) const {
+    return (stream.armed.load(std::memory_order_acquire) & event) != 0;
+  }
+  void on_ready(unsigned stream);
+  void arm(unsigned stream, std::uint32_t events);                    // REQUIRES: mutex_ held.
+  void flush();                                                       // REQUIRES: mutex_ held.
+  void close_if_done();                                               // REQUIRES: mutex_ held.
+  std::size_t buffer(std::span<const std::byte> data);                // REQUIRES: mutex_ held.
+  std::size_t send_directly(std::span<const std::byte> data);         // REQUIRES: mutex_ held.
+  void note_error(const TcpStream& stream, int error, bool sending);  // REQUIRES: mutex_ held.
+  void set_error(Status error);                                       // REQUIRES: mutex_ held.
+  // The stream of `position`, or null while it has no socket; `left` is cut to its block.
+  TcpStream* stream_at(std::uint64_t position, std::size_t& left);
+  void want_streams(std::uint64_t position);
+  void look_after(unsigned stream);    // REQUIRES: mutex_ held.
+  void count_sent(std::size_t bytes);  // REQUIRES: mutex_ held.
   std::size_t receive(std::span<std::byte> into);
+  bool take_in(TcpStream& stream, ssize_t got, std::size_t wanted, std::size_t& moved);
+  void ran_dry(TcpStream& stream);
+  bool keep_polling();
   void fill();
   std::size_t take_buffered(std::span<std::byte> into);
   void note_end();
-  std::size_t room() const { return send_.size() - (send_tail_ - send_head_); }
+  std::size_t room() const { return bytes_ - (send_tail_ - send_head_); }
 
-  std::shared_ptr<Reactor> reactor_;
-  std::shared_ptr<TcpLingering> lingering_;
-  std::function<void()> ring_doorbell_;
+  const TcpSurroundings surroundings_;
+  const std::string peer_;
+  const std::size_t bytes_;
+  std::function<void(unsigned)> open_more_;
+  std::function<void()> on_closed_;
   std::mutex mutex_;
-  UniqueFd fd_;  // Set once, before connected_.
-  Reactor::Token token_ = 0;
+  std::array<std::unique_ptr<TcpStream>, kMostTcpStreams> streams_;  // Made before connected_.
+  unsigned stream_count_ = 1;                                        // Likewise.
   std::atomic<bool> connected_{false};
   std::atomic<bool> ended_{false};
   std::atomic<bool> failed_{false};
-  std::atomic<std::uint32_t> armed_{0};
+  std::atomic<bool> wanted_streams_{false};
   bool closing_ = false;
-  bool lingers_ = false;
-  bool gone_ = false;           // Closed: a socket that comes now is not wanted.
-  bool looks_again_ = false;    // A timer runs.
-  std::uint64_t pause_ms_ = 0;  // To the next look; 0: the end is not announced yet.
+  bool closed_ = false;
+  std::shared_ptr<void> lingers_;
   Status error_;
 
-  std::vector<std::byte> send_;  // A ring; positions count all bytes.
-  std::size_t send_head_ = 0;
-  std::size_t send_tail_ = 0;
-  std::vector<std::byte> received_;  // Linear: [receive_begin_, receive_end_) is unread.
+  // Rings; positions count all bytes. Their pages are touched when they are used.
+  std::unique_ptr<std::byte[]> send_;
+  std::uint64_t send_head_ = 0;
+  std::uint64_t send_tail_ = 0;
+  // Linear: [receive_begin_, receive_end_) is unread.
+  std::unique_ptr<std::byte[]> received_;
   std::size_t receive_begin_ = 0;
   std::size_t receive_end_ = 0;
-  bool at_end_ = false;  // The socket has nothing more; received_ may.
+  std::uint64_t receive_position_ = 0;  // Bytes taken from the sockets.
+  bool at_end_ = false;                 // The socket has nothing more; received_ may.
+  std::uint64_t dry_since_ = 0;         // Ticks; 0 when the last attempt found something.
+  unsigned dry_yields_ = 0;
 };
 
 }  // namespace trireme

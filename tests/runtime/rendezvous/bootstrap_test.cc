@@ -214,5 +214,29 @@ TEST(Secret, ErrorsNameTheDescriptor) {
             StatusCode::data_loss);
 }
 
+TEST(Bootstrap, StartedByHandRankZeroHostsTheStore) {
+  const auto listens = [](const Variables& more) {
+    const auto found = find(with(kTrireme, more));
+    EXPECT_TRUE(found.is_ok()) << found.status().to_string();
+    return found.is_ok() ? found->listen_addresses : std::vector<std::string>();
+  };
+  using Addresses = std::vector<std::string>;
+  const Variables serve = {{"TRIREME_RANK", "0"}, {"TRIREME_SERVE_STORE", "1"}};
+  EXPECT_EQ(listens(with(serve, {{"TRIREME_STORE", "node1:4000,10.0.0.1:4000"}})), Addresses{"[::]:4000"});
+  EXPECT_EQ(listens(with(serve, {{"TRIREME_STORE", "[fd00::1]:4000"}})), Addresses{"[::]:4000"});
+  EXPECT_EQ(listens(serve), Addresses{"127.0.0.1:5"});
+  EXPECT_EQ(listens(with(serve, {{"TRIREME_RANK", "1"}})), Addresses{});
+  EXPECT_EQ(listens(with(serve, {{"TRIREME_SERVE_STORE", "0"}})), Addresses{});
+  EXPECT_EQ(listens(with(serve, {{"TRIREME_SECRET_FD", "7"}})), Addresses{});  // Inherited below `trireme run`.
+  for (const char* bad : {"node1", "node1:", "node1:0", "node1:x", ":", "node1:70000"}) {
+    EXPECT_EQ(find(with(with(kTrireme, serve), {{"TRIREME_STORE", bad}})).status().code(), StatusCode::invalid_argument)
+        << bad;
+  }
+}
+
+TEST(Bootstrap, TheSecretMayStandInTheEnvironment) {
+  EXPECT_EQ(*find_secret({}, lookup({{"TRIREME_SECRET", "by hand"}})), "by hand");
+}
+
 }  // namespace
 }  // namespace trireme::store

@@ -25,7 +25,7 @@ TEST(TcpAddresses, LoopbackAloneOnOneHost) {
 }
 
 TEST(TcpAddresses, EverythingUsableAcrossHostsUnlikelyOnesLast) {
-  EXPECT_EQ(chosen("", false), "10.0.0.2 192.168.7.2 fd00::2 172.17.0.1 127.0.0.1");
+  EXPECT_EQ(chosen("", false), "10.0.0.2 192.168.7.2 fd00::2 172.17.0.1 fe80::1%eth0 127.0.0.1");
 }
 
 TEST(TcpAddresses, TheFilterNamesInterfacesAddressesAndNetworks) {
@@ -33,6 +33,19 @@ TEST(TcpAddresses, TheFilterNamesInterfacesAddressesAndNetworks) {
   EXPECT_EQ(chosen("10.0.0.0/8", true), "10.0.0.2");
   EXPECT_EQ(chosen("fd00::/8,lo", false), "fd00::2 127.0.0.1");
   EXPECT_EQ(chosen("172.17.0.1", false), "172.17.0.1");
+}
+
+TEST(TcpAddresses, WhatFollowsAnExclamationMarkIsLeftOut) {
+  EXPECT_EQ(chosen("!docker0,!fe80::/10", false), "10.0.0.2 192.168.7.2 fd00::2 127.0.0.1");
+  EXPECT_EQ(chosen("ib0,!fd00::/8", false), "192.168.7.2");
+  EXPECT_EQ(chosen("eth0,!10.0.0.2", false), "fe80::1%eth0");
+  EXPECT_EQ(chosen("!eth0", true), "127.0.0.1");
+}
+
+TEST(TcpAddresses, WithoutLoopbackOneHostUsesWhatThereIs) {
+  const auto result = select_addresses({{"eth0", "10.0.0.2", false}}, "", true);
+  ASSERT_TRUE(result.is_ok());
+  EXPECT_EQ(result->front().address, "10.0.0.2");
 }
 
 TEST(TcpAddresses, AFilterThatMatchesNothingIsAnError) {
@@ -64,7 +77,15 @@ TEST(TcpAddresses, NumericAddresses) {
   const auto v6 = numeric_address("[fd00::2]:80");
   ASSERT_TRUE(v6.is_ok()) << v6.status().to_string();
   EXPECT_EQ(v6->storage.ss_family, AF_INET6);
-  EXPECT_FALSE(numeric_address("unix:@trireme").is_ok());
+  const auto scoped = numeric_address("[fe80::2%lo]:80");
+  ASSERT_TRUE(scoped.is_ok()) << scoped.status().to_string();
+  EXPECT_NE(reinterpret_cast<const sockaddr_in6*>(&scoped->storage)->sin6_scope_id, 0u);
+  EXPECT_EQ(host_text(scoped->storage), "fe80::2%lo");
+  EXPECT_EQ(host_text(v4->storage), "10.0.0.2");
+  EXPECT_EQ(host_text(numeric_address("[::ffff:10.0.0.2]:80")->storage), "10.0.0.2");
+  for (const char* bad : {"unix:@trireme", "localhost:80", "10.0.0.2", "10.0.0.2%lo:80", "", "[fd00::2]"}) {
+    EXPECT_FALSE(numeric_address(bad).is_ok()) << bad;
+  }
 }
 
 }  // namespace
