@@ -35,6 +35,7 @@ Status finish(int fd) {
   int error_number = 0;
   socklen_t length = sizeof(error_number);
   ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &length);
+  if (error_number == 0 && is_self_connected(fd)) error_number = ECONNREFUSED;
   return error_number == 0 ? Status::ok() : errno_status(error_number, "connect");
 }
 

@@ -24,18 +24,6 @@ Status wait_ready(int fd, short events, Deadline deadline, const std::string& wh
   }
 }
 
-// A connection from an ephemeral port to itself, which Linux makes when nobody listens
-// on a port of the ephemeral range.
-bool is_self_connected(int fd) {
-  KernelAddress local;
-  KernelAddress remote;
-  local.length = remote.length = sizeof(sockaddr_storage);
-  if (::getsockname(fd, local.get(), &local.length) != 0) return false;
-  if (::getpeername(fd, remote.get(), &remote.length) != 0) return false;
-  return local.family() != AF_UNIX && local.length == remote.length &&
-         std::memcmp(local.get(), remote.get(), local.length) == 0;
-}
-
 // One attempt. Returns 0 or an errno; `fd` holds the connected socket.
 int connect_once(const KernelAddress& target, Deadline deadline, UniqueFd& fd) {
   fd = UniqueFd(retried("socket.connect",

@@ -135,6 +135,16 @@ void disable_nagle(int fd, int family) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+bool is_self_connected(int fd) {
+  KernelAddress local;
+  KernelAddress remote;
+  local.length = remote.length = sizeof(sockaddr_storage);
+  if (::getsockname(fd, local.get(), &local.length) != 0) return false;
+  if (::getpeername(fd, remote.get(), &remote.length) != 0) return false;
+  return local.family() != AF_UNIX && local.length == remote.length &&
+         std::memcmp(local.get(), remote.get(), local.length) == 0;
+}
+
 Result<SocketAddress> SocketAddress::tcp(const std::string& host, int port) {
   if (port < 0 || port > 65535) {
     return invalid_argument("port " + std::to_string(port) + " for host '" + host + "': expected 0 to 65535");

@@ -25,5 +25,8 @@ Result<KernelAddress> to_kernel_address(const SocketAddress& address);
 SocketAddress from_kernel_address(const KernelAddress& address);
 // Sets TCP_NODELAY; no effect on Unix-domain sockets.
 void disable_nagle(int fd, int family);
+// A connection from an ephemeral port to itself, which Linux makes when nobody listens
+// on a port of the ephemeral range.
+bool is_self_connected(int fd);
 
 }  // namespace trireme
