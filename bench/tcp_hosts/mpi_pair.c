@@ -20,7 +20,7 @@ static double ping_pong(int rank, char* data, int bytes, double seconds) {
       if (rank == side)
         MPI_Send(data, bytes, MPI_CHAR, 1 - side, 0, MPI_COMM_WORLD);
       else
-        MPI_Recv(data, bytes, MPI_CHAR, 1 - side, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(data, bytes, MPI_CHAR, side, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     rounds[count++] = MPI_Wtime() - began;
     if (count % 1000 != 0) continue;

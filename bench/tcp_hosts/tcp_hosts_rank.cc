@@ -34,7 +34,7 @@ Result<double> ping_pong(Communicator& c, const Request& request) {
     const std::uint64_t began_ns = system_clock().now_ns();
     for (int side : {0, 1}) {
       TRIREME_RETURN_IF_ERROR(c.rank() == side ? c.send(data.data(), request.bytes, DataType::u8, 1 - side)
-                                               : c.receive(data.data(), request.bytes, DataType::u8, 1 - side));
+                                               : c.receive(data.data(), request.bytes, DataType::u8, side));
     }
     rounds.push_back(since(began_ns));
     if (rounds.size() % 1000 != 0) continue;

@@ -29,6 +29,9 @@ std::optional<MessageHeader> decode_message_header(std::span<const std::byte, kM
   std::memcpy(small, bytes.data() + 2, 3);
   const bool known = small[1] >= static_cast<std::uint8_t>(MessageKind::eager) &&
                      small[1] <= static_cast<std::uint8_t>(MessageKind::credit);
+  for (const std::size_t reserved : {5, 6, 7, 12, 13, 14, 15}) {
+    if (bytes[reserved] != std::byte{0}) return std::nullopt;
+  }
   if (magic != kMagic || small[0] != kVersion || !known || small[2] >= kDataTypeCount) return std::nullopt;
   MessageHeader header;
   header.kind = static_cast<MessageKind>(small[1]);

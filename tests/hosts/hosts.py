@@ -135,10 +135,15 @@ class Hosts:
         self.filter("drop", index)
 
     def filter(self, verdict, index):
-        sides = [""] if index is None else [f'iifname "v{index}" ', f'oifname "v{index}" ']
-        rules = "".join(f"  {side}{verdict}\n" for side in sides)
-        self.hub.run("nft", "-f", "-", input="table bridge faults {\n chain forward {\n"
-                     f"  type filter hook forward priority 0;\n{rules} }}\n}}\n")
+        """Between hosts, and between a host and what runs in the hub."""
+        text = ""
+        for hook in ("forward", "input", "output"):
+            sides = [""] if index is None else [f'iifname "v{index}" ', f'oifname "v{index}" ']
+            rules = "".join(f"  {side}{verdict}\n" for side in sides
+                            if not (hook == "input" and side.startswith("oif"))
+                            and not (hook == "output" and side.startswith("iif")))
+            text += f" chain {hook} {{\n  type filter hook {hook} priority 0;\n{rules} }}\n"
+        self.hub.run("nft", "-f", "-", input=f"table bridge faults {{\n{text}}}\n")
 
     def limit(self, index, rate):
         """Limits what a host sends to a rate in tc's words ("1gbit")."""

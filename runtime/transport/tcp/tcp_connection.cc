@@ -155,7 +155,7 @@ void TcpConnection::close_if_done() {
       shutdown(stream->fd.get(), SHUT_RDWR);  // A forked child may hold a copy: close alone tells the peer nothing.
       stream->fd.reset();
     } else {
-      drain_and_close(surroundings_.reactor, std::move(stream->fd), TcpLingering::hold(surroundings_.lingering));
+      drain_and_close(surroundings_.reactor, std::move(stream->fd), TcpLingering::hold(surroundings_.draining));
     }
   }
   lingers_.reset();

@@ -37,7 +37,8 @@ struct TcpPolling {
 
 struct TcpSurroundings {
   std::shared_ptr<Reactor> reactor;
-  std::shared_ptr<TcpLingering> lingering;
+  std::shared_ptr<TcpLingering> lingering;  // Those with bytes that the kernel has not taken yet,
+  std::shared_ptr<TcpLingering> draining;   // and those whose peer has not acknowledged all.
   std::function<void()> ring_doorbell;
   std::size_t buffer_bytes = 0;  // A power of two, per direction.
   TcpPolling polling;

@@ -37,11 +37,12 @@ void TcpConnector::start_round() {
   TcpRaceOptions options;
   options.local_hosts = target_.local_hosts;
   options.patience_ms = std::min(kLongestRoundMs, kFirstRoundMs << std::min(round_, 8u));
-  race_ = std::make_shared<TcpRace>(reactor_, round_candidates(), options,
-                                    [self = shared_from_this()](const TcpCandidate* taken, TcpRace::Winner* winner) {
-                                      self->on_race_over(taken, winner);
-                                    });
-  race_->start();
+  std::make_shared<TcpRace>(
+      reactor_, round_candidates(), options,
+      [self = shared_from_this()](const TcpRace& race, const TcpCandidate* taken, TcpRace::Winner* winner) {
+        self->on_race_over(race, taken, winner);
+      })
+      ->start();
 }
 
 std::vector<TcpCandidate> TcpConnector::round_candidates() const {
@@ -52,9 +53,8 @@ std::vector<TcpCandidate> TcpConnector::round_candidates() const {
   return target_.candidates;
 }
 
-void TcpConnector::on_race_over(const TcpCandidate* taken, TcpRace::Winner* winner) {
-  others_ = race_->report();
-  race_.reset();
+void TcpConnector::on_race_over(const TcpRace& race, const TcpCandidate* taken, TcpRace::Winner* winner) {
+  others_ = race.report();
   refusal_.clear();
   if (winner == nullptr) return try_again(unavailable("no address answered"));
   taken_ = *taken;

@@ -51,7 +51,7 @@ class TcpConnector : public std::enable_shared_from_this<TcpConnector> {
 
   void start_round();
   std::vector<TcpCandidate> round_candidates() const;
-  void on_race_over(const TcpCandidate* taken, TcpRace::Winner* winner);
+  void on_race_over(const TcpRace& race, const TcpCandidate* taken, TcpRace::Winner* winner);
   Status send_hello(TcpRace::Winner& winner);
   void on_welcome();
   // True when the welcome is complete and right.
@@ -68,7 +68,6 @@ class TcpConnector : public std::enable_shared_from_this<TcpConnector> {
   std::function<void(const TcpReached&)> on_reached_;
   Deadline give_up_at_;
   unsigned round_ = 0;
-  std::shared_ptr<TcpRace> race_;
   std::vector<std::string> others_;  // What the other addresses did in the last round.
   std::string refusal_;              // Of the one that answered.
   TcpCandidate taken_;

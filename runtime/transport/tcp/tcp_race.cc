@@ -32,6 +32,7 @@ double TcpRace::elapsed_us() const {
 }
 
 void TcpRace::start() {
+  const auto keep = shared_from_this();
   started_ns_ = system_clock().now_ns();
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (Status status = begin(i); !status.is_ok()) fail(i, status);
@@ -150,10 +151,10 @@ void TcpRace::finish(std::size_t winner) {
     attempt.fd.reset();
   }
   const Done done = std::move(done_);
-  if (winner == kNone) return done(nullptr, nullptr);
+  if (winner == kNone) return done(*this, nullptr, nullptr);
   Attempt& attempt = attempts_[winner];
   Winner result{std::move(attempt.fd), std::move(attempt.challenge), attempt.answer_us};
-  done(&candidates_[winner], &result);
+  done(*this, &candidates_[winner], &result);
 }
 
 std::vector<std::string> TcpRace::report() const {

@@ -33,8 +33,9 @@ class TcpRace : public std::enable_shared_from_this<TcpRace> {
     double answer_us = 0;  // From the start of the attempt to its challenge.
   };
   // Called once: with the winner and its candidate, or with none when nothing answered in
-  // time. report() says what each address did.
-  using Done = std::function<void(const TcpCandidate* taken, Winner* winner)>;
+  // time. The race's report() says what each address did. Until then the service thread
+  // keeps the race, and the race keeps what `done` holds.
+  using Done = std::function<void(const TcpRace& race, const TcpCandidate* taken, Winner* winner)>;
 
   TcpRace(std::shared_ptr<Reactor> reactor, std::vector<TcpCandidate> candidates, TcpRaceOptions options, Done done);
   void start();

@@ -22,6 +22,8 @@ namespace trireme {
 namespace {
 
 constexpr std::uint64_t kLingerMs = 3'000;
+constexpr std::uint64_t kLingerAfterFailureMs = 300;
+constexpr std::uint64_t kDrainingMs = 500;
 // About what a sleep and a wake through the service thread cost; a rank without a core of
 // its own gives way instead.
 constexpr TcpPolling kPollWithCore{.spin_ns = 50'000, .yields = 0};
@@ -46,8 +48,12 @@ class TcpTransport final : public Transport {
   static Result<std::unique_ptr<Transport>> create(const TransportEnvironment& surroundings);
   explicit TcpTransport(const TransportEnvironment& surroundings) : surroundings_(surroundings) {}
   ~TcpTransport() override {
-    // What channels had buffered when they were destroyed still goes out.
-    lingering_->wait(Deadline::after_ms(kLingerMs));
+    // What channels had buffered when they were destroyed still goes out; in a world that
+    // has failed, nobody needs it much.
+    const bool failed = surroundings_.world->failure().has_value();
+    lingering_->wait(Deadline::after_ms(failed ? kLingerAfterFailureMs : kLingerMs));
+    // The kernel goes on delivering what it has when we are gone, unless the peer sends more.
+    draining_->wait(Deadline::after_ms(failed ? kLingerAfterFailureMs : kDrainingMs));
     if (acceptor_) acceptor_->stop();
   }
 
@@ -74,6 +80,7 @@ class TcpTransport final : public Transport {
   std::shared_ptr<TcpAcceptor> acceptor_;
   std::shared_ptr<TcpSwitchboard> switchboard_;
   std::shared_ptr<TcpLingering> lingering_ = std::make_shared<TcpLingering>();
+  std::shared_ptr<TcpLingering> draining_ = std::make_shared<TcpLingering>();
   std::shared_ptr<ReachedPeers> reached_ = std::make_shared<ReachedPeers>();
 };
 
@@ -141,7 +148,11 @@ Reach TcpTransport::reach(const PeerInfo&, std::string_view peer_advertisement) 
 
 TcpSurroundings TcpTransport::connection_surroundings() const {
   const bool has_core = surroundings_.world->local_size() <= usable_cpu_count();
-  return {surroundings_.reactor, lingering_, surroundings_.ring_doorbell, surroundings_.channel_bytes,
+  return {surroundings_.reactor,
+          lingering_,
+          draining_,
+          surroundings_.ring_doorbell,
+          surroundings_.channel_bytes,
           has_core ? kPollWithCore : kPollWithoutCore};
 }
 
