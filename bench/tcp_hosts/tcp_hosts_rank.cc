@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   using namespace trireme;
   Request request;
   const bool right = argc == 4 && (std::strcmp(argv[1], "latency") == 0 || std::strcmp(argv[1], "bandwidth") == 0);
-  if (right) request = {std::strcmp(argv[1], "latency") == 0, std::strtoull(argv[2], nullptr, 10), std::atof(argv[3])};
+  if (right) request = {std::strcmp(argv[1], "latency") == 0, std::strtoull(argv[2], nullptr, 10), std::strtod(argv[3], nullptr)};
   if (!right || request.bytes == 0 || request.seconds <= 0) {
     std::fprintf(stderr, "usage: tcp_hosts_rank latency|bandwidth BYTES SECONDS\n");
     return 2;

@@ -10,6 +10,8 @@ namespace {
 constexpr std::size_t kCreditBatch = 16 * 1024;
 constexpr std::size_t kSlice = 64 * 1024;
 constexpr std::byte kZeros[kMessageAlignment] = {};
+// Up to here header, payload and padding go out with one commit, hence in one packet.
+constexpr std::size_t kTogetherBytes = 16 * 1024;
 
 std::size_t payload_bytes(const MessageHeader& header) {
   return header.count * size_of(header.type);
@@ -96,9 +98,22 @@ void PostOffice::start_send(OperationState* operation) {
   announced_.push_back({header.id, operation});
 }
 
+bool PostOffice::send_together(Outgoing& out) {
+  const std::size_t end = kMessageHeaderBytes + padded(out.bytes);
+  if (out.sent > 0 || end > kTogetherBytes) return false;
+  const std::span<std::byte> room = channel_->reserve();
+  if (room.size() < end) return false;
+  std::memcpy(room.data(), out.header.data(), kMessageHeaderBytes);
+  if (out.bytes > 0) std::memcpy(room.data() + kMessageHeaderBytes, out.payload, out.bytes);
+  std::memset(room.data() + kMessageHeaderBytes + out.bytes, 0, end - kMessageHeaderBytes - out.bytes);
+  channel_->commit(end);
+  out.sent = end;
+  return true;
+}
+
 bool PostOffice::move_outgoing() {
   Outgoing& out = *out_;
-  std::size_t moved = 0;
+  std::size_t moved = send_together(out) ? out.sent : 0;
   const std::size_t payload_end = kMessageHeaderBytes + out.bytes;
   const std::size_t end = kMessageHeaderBytes + padded(out.bytes);
   if (out.sent < kMessageHeaderBytes) {

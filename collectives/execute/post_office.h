@@ -80,6 +80,7 @@ class PostOffice {
 
   bool advance_out();
   bool choose_outgoing();
+  bool send_together(Outgoing& out);
   bool move_outgoing();
   void complete_drained();
   void start_send(OperationState* operation);

@@ -5,9 +5,50 @@
 
 namespace trireme {
 
-// The one list. A variable is one line: name, default, meaning.
+// The one list, in two parts. A variable is one line: name, default, meaning.
+namespace {
+
+// Adds what launchers and the system set.
+std::vector<EnvironmentVariable> with_foreign(std::vector<EnvironmentVariable> own) {
+  const std::vector<EnvironmentVariable> foreign = {
+      // Open MPI and PMIx.
+      {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
+      {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "", "Local rank under Open MPI's mpirun"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "", "Local size under Open MPI's mpirun"},
+      {"PMIX_RANK", "", "Rank under any PMIx launcher"},
+      {"PMIX_NAMESPACE", "", "Job name under any PMIx launcher"},
+      // Slurm.
+      {"SLURM_PROCID", "", "Rank under srun"},
+      {"SLURM_NTASKS", "", "Number of ranks under srun"},
+      {"SLURM_LOCALID", "", "Local rank under srun"},
+      {"SLURM_NODEID", "", "Node rank under srun"},
+      {"SLURM_JOB_ID", "", "Slurm's job number"},
+      {"SLURM_STEP_ID", "", "Slurm's step number"},
+      {"SLURM_RESTART_COUNT", "", "How often Slurm has requeued the job"},
+      {"SLURM_STEP_NODELIST", "", "Hosts of the Slurm step"},
+      {"SLURM_STEP_TASKS_PER_NODE", "", "Ranks per host of the Slurm step"},
+      {"SLURM_NODENAME", "", "This host's name in Slurm"},
+      // The torchrun convention, which other launchers set too.
+      {"RANK", "", "Rank"},
+      {"WORLD_SIZE", "", "Number of ranks"},
+      {"LOCAL_RANK", "", "Local rank"},
+      {"MASTER_ADDR", "", "Host of rank 0"},
+      {"MASTER_PORT", "", "Port of rank 0"},
+      // The system.
+      {"NO_COLOR", "", "Anything: no colours on terminals"},
+      {"TMPDIR", "/tmp", "Folder for temporary files"},
+      {"HOME", "", "The user's folder"},
+      {"PATH", "/usr/local/bin:/usr/bin:/bin", "Folders searched for programs"},
+  };
+  own.insert(own.end(), foreign.begin(), foreign.end());
+  return own;
+}
+
+}  // namespace
+
 const std::vector<EnvironmentVariable>& environment_variables() {
-  static const std::vector<EnvironmentVariable> list = {
+  static const std::vector<EnvironmentVariable> list = with_foreign({
       // Set by `trireme run` for every rank.
       {"TRIREME_RANK", "", "This process's rank, 0 .. TRIREME_WORLD_SIZE - 1"},
       {"TRIREME_WORLD_SIZE", "", "Number of ranks of the job"},
@@ -47,36 +88,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_RUN_WDIR", "", "trireme run --wdir"},
       {"TRIREME_RUN_JSON", "", "trireme run --json"},
       {"TRIREME_RUN_VERBOSE", "false", "trireme run --verbose"},
-      // Open MPI and PMIx.
-      {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
-      {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
-      {"OMPI_COMM_WORLD_LOCAL_RANK", "", "Local rank under Open MPI's mpirun"},
-      {"OMPI_COMM_WORLD_LOCAL_SIZE", "", "Local size under Open MPI's mpirun"},
-      {"PMIX_RANK", "", "Rank under any PMIx launcher"},
-      {"PMIX_NAMESPACE", "", "Job name under any PMIx launcher"},
-      // Slurm.
-      {"SLURM_PROCID", "", "Rank under srun"},
-      {"SLURM_NTASKS", "", "Number of ranks under srun"},
-      {"SLURM_LOCALID", "", "Local rank under srun"},
-      {"SLURM_NODEID", "", "Node rank under srun"},
-      {"SLURM_JOB_ID", "", "Slurm's job number"},
-      {"SLURM_STEP_ID", "", "Slurm's step number"},
-      {"SLURM_RESTART_COUNT", "", "How often Slurm has requeued the job"},
-      {"SLURM_STEP_NODELIST", "", "Hosts of the Slurm step"},
-      {"SLURM_STEP_TASKS_PER_NODE", "", "Ranks per host of the Slurm step"},
-      {"SLURM_NODENAME", "", "This host's name in Slurm"},
-      // The torchrun convention, which other launchers set too.
-      {"RANK", "", "Rank"},
-      {"WORLD_SIZE", "", "Number of ranks"},
-      {"LOCAL_RANK", "", "Local rank"},
-      {"MASTER_ADDR", "", "Host of rank 0"},
-      {"MASTER_PORT", "", "Port of rank 0"},
-      // The system.
-      {"NO_COLOR", "", "Anything: no colours on terminals"},
-      {"TMPDIR", "/tmp", "Folder for temporary files"},
-      {"HOME", "", "The user's folder"},
-      {"PATH", "/usr/local/bin:/usr/bin:/bin", "Folders searched for programs"},
-  };
+  });
   return list;
 }
 

@@ -1,7 +1,9 @@
 #include "runtime/rendezvous/store_host.h"
 
 #include <fmt/core.h>
+#include <trireme/platform/environment.h>
 
+#include "runtime/platform/api/address_choice.h"
 #include "runtime/platform/api/process.h"
 #include "runtime/platform/api/sockets.h"
 #include "runtime/rendezvous/pmix_exchange.h"
@@ -43,15 +45,17 @@ Result<std::unique_ptr<StoreServer>> listen_on_first(const std::vector<std::stri
                                        addresses.size(), addresses.front()));
 }
 
-// Where the other hosts may reach a server that listens on all interfaces.
+// Where the other hosts may reach a server that listens on all interfaces, likely
+// addresses first.
 Result<std::string> reachable_addresses(const std::string& listening) {
   const int port = SocketAddress{listening}.port();
   TRIREME_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> interfaces, interface_addresses());
+  TRIREME_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> chosen,
+                           select_addresses(interfaces, environment("TRIREME_INTERFACE").value_or(""), false));
   std::string addresses;
-  for (const InterfaceAddress& interface : interfaces) {
-    if (interface.loopback || interface.address.rfind("fe80", 0) == 0) continue;
-    const bool v6 = interface.address.find(':') != std::string::npos;
-    addresses += v6 ? fmt::format("[{}]:{},", interface.address, port) : fmt::format("{}:{},", interface.address, port);
+  for (const InterfaceAddress& interface : chosen) {
+    // Others know a link-local address by another scope.
+    if (!interface.loopback && !is_link_local(interface.address)) addresses += with_port(interface.address, port) + ",";
   }
   return addresses + fmt::format("{}:{}", host_name(), port);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -22,11 +23,13 @@ constexpr std::size_t kBuffer = 16 * 1024;
 class ChannelContract : public testing::TestWithParam<ContractRow> {
  protected:
   void SetUp() override {
+    setenv("TRIREME_TCP_STREAMS", std::to_string(GetParam().streams).c_str(), 1);
     if (!GetParam().hosts) return;
     std::string why_not;
     hosts_ = Namespaces::create(kMostRanks, *GetParam().hosts, why_not);
     if (!hosts_) GTEST_SKIP() << why_not;
   }
+  void TearDown() override { unsetenv("TRIREME_TCP_STREAMS"); }
   LocalFabrics make(int size, std::size_t channel_bytes = kBuffer) {
     if (!hosts_) return LocalFabrics(size, GetParam().factory, channel_bytes);
     return LocalFabrics(*hosts_, size, GetParam().factory, channel_bytes);

@@ -47,9 +47,10 @@ struct ContractRow {
   std::string name;
   TransportFactory factory;
   std::optional<Addressing> hosts;  // None: all on this host.
+  int streams = 0;                  // TRIREME_TCP_STREAMS
 };
-// One row per transport of the table, then those that cross hosts once more, between
-// network namespaces of each kind.
+// One row per transport of the table, then tcp once more: striped, and between network
+// namespaces of each kind.
 std::vector<ContractRow> contract_rows();
 
 // Runs body(0) .. body(count - 1) on threads of their own and joins them.

@@ -124,7 +124,7 @@ int run(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) ports.push_back(make_port(argv[i], argv[3]));
   std::puts("ready");
   std::fflush(stdout);
-  Switch(std::move(ports), static_cast<std::uint64_t>(std::atof(argv[1]) * 1e6),
+  Switch(std::move(ports), static_cast<std::uint64_t>(std::strtod(argv[1], nullptr) * 1e6),
          static_cast<unsigned>(std::atoi(argv[2])))
       .run();
   return 0;

@@ -4,8 +4,8 @@
 // until the send buffer is empty.
 //
 // Sockets are watched one shot at a time. A call that finds nothing to receive first asks
-// its caller back at once, by ringing the doorbell, for about as long as a sleep and a
-// wake would cost; only then is the socket armed, and the service thread rings.
+// its caller back at once, by ringing the doorbell, about as often as a sleep and a wake
+// would cost; only then is the socket armed, and the service thread rings.
 // Thread safety: attach() and fail() from any thread; close() and the data calls on the
 // channel's thread; both sides meet under the mutex.
 #pragma once
@@ -29,10 +29,10 @@
 
 namespace trireme {
 
-// How long a caller asks a silent socket itself before it sleeps.
+// How often a caller asks a silent socket itself before it sleeps.
 struct TcpPolling {
-  std::uint64_t spin_ns = 0;
-  unsigned yields = 0;  // Instead, when the ranks do not fit the cores.
+  unsigned attempts = 0;
+  bool yields = false;  // Gives way before each: the ranks do not fit the cores.
 };
 
 struct TcpSurroundings {
@@ -133,8 +133,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::size_t receive_end_ = 0;
   std::uint64_t receive_position_ = 0;  // Bytes taken from the sockets.
   bool at_end_ = false;                 // The socket has nothing more; received_ may.
-  std::uint64_t dry_since_ = 0;         // Ticks; 0 when the last attempt found something.
-  unsigned dry_yields_ = 0;
+  unsigned dry_attempts_ = 0;           // Since something came, or was sent.
 };
 
 }  // namespace trireme

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include <trireme/base/check.h>
-#include <trireme/platform/clock.h>
 
 #include "runtime/transport/tcp/tcp_connection.h"
 
@@ -84,8 +83,9 @@ std::size_t TcpConnection::send_some(std::span<const std::byte> data) {
   const std::lock_guard lock(mutex_);
   flush();
   if (ended()) return 0;
-  if (connected() && send_head_ == send_tail_) return send_directly(data);
-  return buffer(data);
+  const std::size_t moved = connected() && send_head_ == send_tail_ ? send_directly(data) : buffer(data);
+  if (moved > 0) dry_attempts_ = 0;  // An answer may come soon.
+  return moved;
 }
 
 std::span<std::byte> TcpConnection::reserve() {
@@ -96,6 +96,7 @@ std::span<std::byte> TcpConnection::reserve() {
 }
 
 void TcpConnection::commit(std::size_t bytes) {
+  dry_attempts_ = 0;
   const std::lock_guard lock(mutex_);
   TRIREME_CHECK(bytes <= room(), "commit() of more bytes than reserve() showed");
   send_tail_ += bytes;
@@ -121,8 +122,7 @@ bool TcpConnection::take_in(TcpStream& stream, ssize_t got, std::size_t wanted, 
   if (got > 0) {
     moved += static_cast<std::size_t>(got);
     receive_position_ += static_cast<std::uint64_t>(got);
-    dry_since_ = 0;
-    dry_yields_ = 0;
+    dry_attempts_ = 0;
     if (static_cast<std::size_t>(got) == wanted) return true;
     ran_dry(stream);
     return false;
@@ -150,15 +150,9 @@ void TcpConnection::ran_dry(TcpStream& stream) {
 }
 
 bool TcpConnection::keep_polling() {
-  const TcpPolling& polling = surroundings_.polling;
-  if (polling.spin_ns > 0) {
-    const std::uint64_t now = tsc_now();
-    if (dry_since_ == 0) dry_since_ = now;
-    return tsc_to_ns(now - dry_since_) < polling.spin_ns;
-  }
-  if (dry_yields_ >= polling.yields) return false;
-  ++dry_yields_;
-  sched_yield();
+  if (dry_attempts_ >= surroundings_.polling.attempts) return false;
+  ++dry_attempts_;
+  if (surroundings_.polling.yields) sched_yield();
   return true;
 }
 

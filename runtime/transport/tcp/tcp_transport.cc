@@ -24,10 +24,10 @@ namespace {
 constexpr std::uint64_t kLingerMs = 3'000;
 constexpr std::uint64_t kLingerAfterFailureMs = 300;
 constexpr std::uint64_t kDrainingMs = 500;
-// About what a sleep and a wake through the service thread cost; a rank without a core of
-// its own gives way instead.
-constexpr TcpPolling kPollWithCore{.spin_ns = 50'000, .yields = 0};
-constexpr TcpPolling kPollWithoutCore{.spin_ns = 0, .yields = 10};
+// A recv that finds nothing costs about 0.4 us; so many, about what a sleep and a wake
+// through the service thread cost. A rank without a core of its own gives way instead.
+constexpr TcpPolling kPollWithCore{.attempts = 150, .yields = false};
+constexpr TcpPolling kPollWithoutCore{.attempts = 10, .yields = true};
 
 // How many streams to use to a peer: a function of its own, so that it outlives the transport.
 auto stream_chooser(const TcpEndpoint& own, const TcpEndpoint& peer, const std::vector<InterfaceAddress>& interfaces) {
