@@ -7,6 +7,7 @@
 #include <trireme/base/hash.h>
 
 #include "collectives/communicator_impl.h"
+#include "collectives/execute/reproducible.h"
 #include "collectives/execute/scaled_sum.h"
 #include "collectives/execute/validate.h"
 
@@ -56,7 +57,7 @@ Status Communicator::Impl::call_alone(const Call& call, const CallDetails* detai
 }
 
 Status Communicator::Impl::call(const Call& call, const void* input, void* output, Details details) {
-  if (group != nullptr || details != nullptr) {
+  if (group != nullptr || details != nullptr || is_staged(call)) {
     Work work = begin(call, input, output, std::move(details));
     if (group == nullptr) return work.wait();
     group->works.push_back(work);
@@ -64,6 +65,7 @@ Status Communicator::Impl::call(const Call& call, const void* input, void* outpu
     return work.operation_->done() ? work.operation_->status() : Status::ok();
   }
   TRIREME_RETURN_IF_ERROR(validate_call(call, nullptr, input, output, core->rank(), core->size()));
+  TRIREME_RETURN_IF_ERROR(check_reproducible(call));
   if (trivially_done(call)) return call_alone(call, nullptr, input, output);
   OperationState operation;
   operation.call = call;
@@ -71,6 +73,19 @@ Status Communicator::Impl::call(const Call& call, const void* input, void* outpu
   operation.output = output;
   core->start(operation);
   return core->wait(operation);
+}
+
+bool Communicator::Impl::is_staged(const Call& call) const {
+  return core->engine()->reproducible() && is_order_dependent(call);
+}
+
+Status Communicator::Impl::check_reproducible(const Call& call) const {
+  const bool product = !is_message(call.kind) && plan::reduces(collective_of(call.kind)) &&
+                       call.combining == Combining::named && call.op == ReduceOp::product;
+  if (!core->engine()->reproducible() || !product || !is_floating_point(call.type)) return {};
+  return unsupported(describe(call) +
+                     ": a reproducible communicator has no products of floating-point numbers; "
+                     "use another communicator for them");
 }
 
 std::shared_ptr<Work::Operation> Communicator::Impl::new_operation() {
@@ -86,22 +101,34 @@ std::shared_ptr<Work::Operation> Communicator::Impl::new_operation() {
 Work Communicator::Impl::begin(const Call& call, const void* input, void* output, Details details) {
   std::shared_ptr<Work::Operation> operation = new_operation();
   operation->core = core;
-  const Status valid = validate_call(call, details.get(), input, output, core->rank(), core->size());
+  Status valid = validate_call(call, details.get(), input, output, core->rank(), core->size());
+  if (valid.is_ok()) valid = check_reproducible(call);
   if (!valid.is_ok() || trivially_done(call)) {
     operation->complete(valid.is_ok() ? call_alone(call, details.get(), input, output) : valid);
     return Work(std::move(operation));
   }
-  if (call.combining == Combining::scaled_sum) {
+  if (is_staged(call)) {
+    auto [first, second] = stage_reproducible(call, details.get(), input, output, core->rank(), core->size());
+    const std::shared_ptr<Work::Operation> before = new_operation();
+    before->core = core;
+    submit(before, call, input, output, std::move(first));
+    details = std::move(second);
+  } else if (call.combining == Combining::scaled_sum) {
     details->staging = stage_scaled_sum(call, *details, input, output, core->rank(), core->size());
   }
+  submit(operation, call, input, output, std::move(details));
+  core->poll();
+  return Work(std::move(operation));
+}
+
+void Communicator::Impl::submit(const std::shared_ptr<Work::Operation>& operation, const Call& call, const void* input,
+                                void* output, Details details) {
   operation->call = call;
   operation->input = input;
   operation->output = output;
   operation->details = std::move(details);
   operation->keep = operation;
   core->start(*operation);
-  core->poll();
-  return Work(std::move(operation));
 }
 
 Work Communicator::Impl::call_async(const Call& call, const void* input, void* output, Details details) {
@@ -170,7 +197,36 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   // Equal in all members: the parent, which of its splits this is, the color.
   const std::uint64_t context = hash64(fmt::format("{}/{}/{}", core.context(), number, color)) & ~std::uint64_t{1};
   auto impl = std::make_unique<Impl>();
-  impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks));
+  impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks), core.survivors());
+  return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
+}
+
+Result<std::shared_ptr<Communicator>> Communicator::shrink(const std::vector<int>& excluded) {
+  Core& core = *impl_->core;
+  if (impl_->group != nullptr) return invalid_argument("shrink() inside a group: end the group first");
+  std::vector<int> candidates;
+  for (int rank = 0; rank < core.size(); ++rank) {
+    const bool out = std::find(excluded.begin(), excluded.end(), rank) != excluded.end();
+    if (!out) candidates.push_back(core.members()[static_cast<std::size_t>(rank)]);
+    if (out && rank == core.rank())
+      return invalid_argument("shrink(): this rank itself is excluded, so it must not call");
+  }
+  for (const int rank : excluded) {
+    if (rank >= 0 && rank < core.size()) continue;
+    return invalid_argument(
+        fmt::format("shrink(): there is no rank {} to exclude; expected 0 to {}", rank, core.size() - 1));
+  }
+  const std::string name = fmt::format("trireme/shrink/{:016x}/{}", core.context(), core.next_shrink());
+  auto survivors = world().agree_on_survivors(
+      name, candidates, Deadline::after_ms(static_cast<std::uint64_t>(core.engine()->timeout_ms())));
+  if (!survivors.is_ok()) return survivors.status().with_context("shrinking a communicator");
+  const std::vector<int>& members = survivors.value();
+  if (std::find(members.begin(), members.end(), world().rank()) == members.end()) {
+    return aborted("shrinking a communicator: the store takes this rank for dead");
+  }
+  const std::uint64_t context = hash64(members.data(), members.size() * sizeof(int), hash64(name)) & ~std::uint64_t{1};
+  auto impl = std::make_unique<Impl>();
+  impl->core = std::make_shared<Core>(core.engine(), context, members, true);
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 

@@ -32,6 +32,11 @@ struct Communicator::Impl {
  private:
   // Validates and starts, or completes at once. The progress thread is not woken.
   Work begin(const Call& call, const void* input, void* output, Details details);
+  void submit(const std::shared_ptr<Work::Operation>& operation, const Call& call, const void* input, void* output,
+              Details details);
+  // Runs as two collectives of integers.
+  bool is_staged(const Call& call) const;
+  Status check_reproducible(const Call& call) const;
   std::shared_ptr<Work::Operation> new_operation();
   // For one rank, or nothing to do: done at once.
   bool trivially_done(const Call& call) const { return core->size() == 1 && !is_message(call.kind); }

@@ -37,5 +37,11 @@ extern const Algorithm kRing;
 extern const Algorithm kRecursiveDoubling;
 extern const Algorithm kBinomialTree;
 extern const Algorithm kDissemination;
+extern const Algorithm kRecursiveHalving;
+extern const Algorithm kBruck;
+extern const Algorithm kBinomialParts;
+extern const Algorithm kPat;
+extern const Algorithm kDoubleBinaryTree;
+extern const Algorithm kHierarchical;
 
 }  // namespace trireme::plan

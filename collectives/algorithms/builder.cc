@@ -42,7 +42,9 @@ Builder& Builder::loop(std::int32_t iterations) {
   return round();
 }
 
+// A round without operations is taken again.
 Builder& Builder::round() {
+  if (program_.loops.back().round_count > 0 && program_.rounds.back().op_count == 0) return *this;
   program_.rounds.push_back({static_cast<std::uint32_t>(program_.ops.size()), 0});
   ++program_.loops.back().round_count;
   return *this;

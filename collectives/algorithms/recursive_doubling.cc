@@ -1,8 +1,7 @@
 // Recursive doubling: in step k every rank exchanges its whole partial result with the
 // rank whose number differs in bit k.
 //
-// Let Q be the largest power of two that is at most P. The P - Q ranks left over fold
-// their input into a neighbour first and get the result from it at the end. Both
+// Ranks beyond the largest power of two Q fold (folding.h). Both
 // partners of a step put the operand of the lower ranks first, so all ranks evaluate
 // the same tree and get the same bits.
 // Cost for P ranks and S bytes: log2 Q messages of S bytes (two more when P is no power
@@ -12,19 +11,10 @@
 
 #include "collectives/algorithms/algorithm.h"
 #include "collectives/algorithms/builder.h"
+#include "collectives/algorithms/folding.h"
 
 namespace trireme::plan {
 namespace {
-
-struct Folding {
-  int core;   // Q
-  int pairs;  // P - Q: ranks 2i and 2i+1 fold, for i < pairs.
-  explicit Folding(int ranks)
-      : core(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))), pairs(ranks - core) {}
-  bool folded(int rank) const { return rank < 2 * pairs; }
-  int core_rank(int rank) const { return folded(rank) ? rank / 2 : rank - pairs; }
-  int rank_of(int core_rank) const { return core_rank < pairs ? 2 * core_rank + 1 : core_rank + pairs; }
-};
 
 // A rank that hands its input to `rank` + 1 and waits for the result.
 Program idle_rank(const Request& request, int rank) {
@@ -61,7 +51,7 @@ void exchange(Builder& builder, const Folding& folding, int rank, Reference valu
 Program program(const Request& request, int rank) {
   const Affine zero = fixed(0);
   const Folding folding(request.ranks);
-  if (folding.folded(rank) && rank % 2 == 0) return idle_rank(request, rank);
+  if (folding.idle(rank)) return idle_rank(request, rank);
   Builder builder(request, rank, 1);
   builder.scratch(2);
   Reference value = input(zero);

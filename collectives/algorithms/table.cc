@@ -5,8 +5,19 @@
 namespace trireme::plan {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array<Algorithm, 6> table = {
-      kDirect, kRecursiveDoubling, kPairwise, kRing, kBinomialTree, kDissemination,
+  static const std::array<Algorithm, 12> table = {
+      kDirect,
+      kRecursiveDoubling,
+      kRecursiveHalving,
+      kPairwise,
+      kRing,
+      kBinomialTree,
+      kDissemination,
+      kBruck,
+      kBinomialParts,
+      kPat,
+      kDoubleBinaryTree,
+      kHierarchical,
   };
   return table;
 }

@@ -3,35 +3,23 @@
 #include <algorithm>
 
 #include <fmt/core.h>
-#include <trireme/base/hash.h>
 #include <trireme/platform/clock.h>
+
+#include "collectives/execute/hosts.h"
 
 namespace trireme {
 namespace {
 
-constexpr std::size_t kMostCachedPlans = 512;
 constexpr int kPollSweeps = 16;
 constexpr std::uint64_t kExplanationWithinMs = 700;
 
-std::uint64_t hash_counts(const std::vector<std::int64_t>& counts, const std::vector<std::int64_t>& more) {
-  const auto bytes = [](const std::vector<std::int64_t>& list) {
-    return std::string_view(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(std::int64_t));
-  };
-  return hash64(bytes(counts)) ^ hash64(bytes(more)) * 0x9e3779b97f4a7c15u;
-}
-
-bool is_one_host(World& world, const std::vector<int>& members) {
-  return std::all_of(members.begin(), members.end(), [&](int member) {
-    return world.peer(member).host_identity == world.peer(members.front()).host_identity;
-  });
-}
-
 }  // namespace
 
-Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<int> members)
+Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<int> members, bool survivors)
     : engine_(std::move(engine)),
       context_(context),
       members_(std::move(members)),
+      survivors_(survivors),
       selector_(engine_->network(is_one_host(engine_->world(), members_)), engine_->forced()),
       record_(std::make_shared<ActivityRecord>(context)),
       links_(members_.size()),
@@ -39,29 +27,12 @@ Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<in
       executor_(*this) {
   const auto self = std::find(members_.begin(), members_.end(), engine_->world().rank());
   rank_ = static_cast<int>(self - members_.begin());
+  ranks_per_host_ = even_ranks_per_host(engine_->world(), members_);
   engine_->add(this, record_);
 }
 
 Core::~Core() {
   close();
-}
-
-plan::Request Core::request_of(const Call& call, const CallDetails* details) const {
-  plan::Request request;
-  request.collective = collective_of(call.kind);
-  request.ranks = size();
-  if (plan::is_rooted(request.collective)) request.root = call.root;
-  request.count = static_cast<std::int64_t>(call.count);
-  request.element_bytes = static_cast<std::int64_t>(size_of(call.type));
-  const bool custom = call.combining == Combining::custom || call.combining == Combining::custom_in_order;
-  request.wide = plan::reduces(request.collective) && !custom && is_wide_reduction(call.type, call.op);
-  request.ordered = call.combining == Combining::custom_in_order;
-  if (!is_uneven(call.kind) || details == nullptr) return request;
-  request.counts = details->counts;
-  request.receive_counts = details->receive_counts;
-  // Equal on all ranks, also where their counts are not.
-  request.count = static_cast<std::int64_t>(call.count) / size();
-  return request;
 }
 
 Result<Link*> Core::link(int peer) {
@@ -72,38 +43,6 @@ Result<Link*> Core::link(int peer) {
     link = std::make_unique<Link>(std::move(channel).value());
   }
   return link.get();
-}
-
-const CompiledPlan& Core::compiled(const OperationState& operation) {
-  const CallDetails* details = operation.details.get();
-  const Call& call = details != nullptr && details->staging ? details->staging->executed : operation.call;
-  PlanKey key{static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.type) << 8 |
-                  static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.combining) << 24 |
-                  static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32,
-              call.count};
-  const bool uneven = is_uneven(call.kind);
-  if (uneven) key.count = hash_counts(details->counts, details->receive_counts);
-  const auto found = plans_.find(key);
-  if (found != plans_.end() && (!uneven || (found->second->counts == details->counts &&
-                                            found->second->receive_counts == details->receive_counts))) {
-    return *found->second;
-  }
-  if (plans_.size() >= kMostCachedPlans) plans_.clear();  // Nothing runs while a plan is made.
-  return *plans_.insert_or_assign(key, compile(call, details)).first->second;
-}
-
-std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails* details) const {
-  const plan::Request request = request_of(call, details);
-  const plan::Algorithm* algorithm = selector_.choose(request);
-  auto plan = std::make_unique<CompiledPlan>();
-  plan->program = algorithm->program(request, rank_);
-  plan->arithmetic = Arithmetic(call.type, call.op, request.wide, request.ranks);
-  plan->algorithm = static_cast<std::uint8_t>(algorithm - plan::algorithms().data());
-  plan->scratch_bytes = static_cast<std::size_t>(plan->program.scratch_slots) *
-                        static_cast<std::size_t>(plan->program.slot_elements) * plan->arithmetic.bytes_of(true);
-  plan->counts = request.counts;
-  plan->receive_counts = request.receive_counts;
-  return plan;
 }
 
 void Core::start(OperationState& operation) {
@@ -238,10 +177,15 @@ bool Core::learn_failure() {
   const std::uint64_t failures = engine_->failures();
   if (failures == failures_seen_) return false;
   failures_seen_ = failures;
-  const auto failure = engine_->world().failure(context_);
+  const auto failure = known_failure();
   if (!failure) return false;
   break_with(failure->status);
   return true;
+}
+
+std::optional<Failure> Core::known_failure() const {
+  World& world = engine_->world();
+  return survivors_ ? world.failure_among(context_, members_) : world.failure(context_);
 }
 
 // All pending operations end with `status`, and all later ones.
@@ -268,9 +212,8 @@ void Core::report(const Status& status, int culprit) {
   if (!broken_.is_ok()) return;
   World& world = engine_->world();
   world.report_failure({status, culprit, context_});
-  std::optional<Failure> known = world.failure(context_);
-  for (const Deadline patience = Deadline::after_ms(500); !known && !patience.expired();
-       known = world.failure(context_)) {
+  std::optional<Failure> known = known_failure();
+  for (const Deadline patience = Deadline::after_ms(500); !known && !patience.expired(); known = known_failure()) {
     system_clock().sleep_ns(1'000'000);
   }
   break_with(known ? known->status : status);
@@ -281,7 +224,7 @@ void Core::report(const Status& status, int culprit) {
 void Core::report_unopened(const Status& status, int culprit) {
   const bool may_be_echo = status.code() == StatusCode::peer_dead;
   for (const Deadline patience = Deadline::after_ms(kExplanationWithinMs);
-       may_be_echo && !engine_->world().failure(context_) && !patience.expired();) {
+       may_be_echo && !known_failure() && !patience.expired();) {
     system_clock().sleep_ns(1'000'000);
   }
   report(status, culprit);
@@ -294,7 +237,7 @@ Status Core::status() const {
     const std::lock_guard abort_lock(abort_mutex_);
     return abort_status_;
   }
-  if (const auto failure = engine_->world().failure(context_); failure) return failure->status;
+  if (const auto failure = known_failure(); failure) return failure->status;
   return {};
 }
 

@@ -30,8 +30,9 @@ namespace trireme {
 
 class Core final : public Drivable, private LinkTable {
  public:
-  // `members`: world ranks in order of their rank here.
-  Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<int> members);
+  // `members`: world ranks in order of their rank here. `survivors`: they go on without
+  // the others, whose failures do not concern them.
+  Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<int> members, bool survivors = false);
   ~Core() override;
 
   int rank() const { return rank_; }
@@ -44,6 +45,8 @@ class Core final : public Drivable, private LinkTable {
   plan::Request request_of(const Call& call, const CallDetails* details) const;
   // Numbers the splits of this communicator, equally on all its ranks.
   std::uint64_t next_split() { return ++splits_; }
+  std::uint64_t next_shrink() { return ++shrinks_; }
+  bool survivors() const { return survivors_; }
 
   // Queues the operation; it stays until it is done. A collective gets its sequence here.
   void start(OperationState& operation);
@@ -90,6 +93,7 @@ class Core final : public Drivable, private LinkTable {
   bool handle_mismatch(const CallMismatch& differs, const OperationState& operation);
   void complete_current();
   bool learn_failure();
+  std::optional<Failure> known_failure() const;
   void break_with(const Status& status);
   void report(const Status& status, int culprit);
   void report_unopened(const Status& status, int culprit);
@@ -112,7 +116,9 @@ class Core final : public Drivable, private LinkTable {
   const std::shared_ptr<Engine> engine_;
   const std::uint64_t context_;
   const std::vector<int> members_;
+  const bool survivors_;
   int rank_ = 0;
+  int ranks_per_host_ = 0;
   Selector selector_;
   std::shared_ptr<ActivityRecord> record_;
 
@@ -121,6 +127,7 @@ class Core final : public Drivable, private LinkTable {
   std::atomic<std::size_t> pending_{0};  // Operations not done.
   std::uint64_t sequence_ = 0;
   std::uint64_t splits_ = 0;
+  std::uint64_t shrinks_ = 0;
   OperationState* first_ = nullptr;  // Collectives in order; the first may be running.
   OperationState* last_ = nullptr;
   std::size_t queued_ = 0;

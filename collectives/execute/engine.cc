@@ -12,7 +12,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::uint32_t kWireVersion = 1;
+constexpr std::uint32_t kWireVersion = 2;
 constexpr std::int64_t kDefaultTimeoutMs = 60'000;
 constexpr std::int64_t kLongestTimeoutMs = std::int64_t{30} * 24 * 3600 * 1000;
 // A hand-over between ranks that share a core costs a sleep and a wake-up.
@@ -66,6 +66,7 @@ Status Engine::configure(const CommunicatorOptions& options) {
   TRIREME_ASSIGN_OR_RETURN(timeout_ms_,
                            environment_integer("TRIREME_TIMEOUT_MS", kDefaultTimeoutMs, 1, kLongestTimeoutMs));
   if (options.timeout_ms > 0) timeout_ms_ = options.timeout_ms;
+  reproducible_ = options.reproducible;
   const std::string forced =
       options.algorithm.empty() ? environment("TRIREME_ALGORITHM").value_or("") : options.algorithm;
   TRIREME_ASSIGN_OR_RETURN(forced_, parse_forced_algorithms(forced));
@@ -95,6 +96,7 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
   WireWriter writer;
   writer.u32(kWireVersion);
   writer.bytes(forced);
+  writer.u8(reproducible_ ? 1 : 0);
   for (const Figures* figures : {&inside, &across}) {
     writer.f64(figures->alpha_s);
     writer.f64(figures->bytes_per_second);
@@ -108,6 +110,7 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
     WireReader reader(texts.value()[static_cast<std::size_t>(rank)]);
     const std::uint32_t version = reader.u32();
     const std::string theirs = reader.string();
+    const bool reproducible = reader.u8() != 0;
     for (Figures* figures : {&inside, &across}) {
       const double alpha = reader.f64();
       figures->take_worst(alpha, reader.f64());
@@ -118,6 +121,11 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
       return mismatch(fmt::format(
           "{} speaks version {} of the collectives' messages, {} version {}: start all ranks from one build", self,
           kWireVersion, other, version));
+    }
+    if (reproducible != reproducible_) {
+      return mismatch(
+          fmt::format("CommunicatorOptions::reproducible differs: {} has {}, {} has {}. Give all ranks the same", self,
+                      reproducible_, other, reproducible));
     }
     if (theirs != forced) {
       return mismatch(fmt::format("TRIREME_ALGORITHM differs: {} has '{}', {} has '{}'. Give all ranks the same", self,

@@ -50,6 +50,8 @@ class Engine {
   // Null when the world has one rank.
   Fabric* fabric() { return fabric_.get(); }
   std::int64_t timeout_ms() const { return timeout_ms_; }
+  // Floating-point sums do not depend on their order.
+  bool reproducible() const { return reproducible_; }
   const ForcedAlgorithms& forced() const { return forced_; }
   // Agreed figures for members of one host, or of several.
   const plan::Network& network(bool one_host) const { return one_host ? inside_ : across_; }
@@ -82,6 +84,7 @@ class Engine {
   std::shared_ptr<World> world_;
   std::unique_ptr<Fabric> fabric_;
   std::int64_t timeout_ms_ = 0;
+  bool reproducible_ = false;
   ForcedAlgorithms forced_;
   plan::Network inside_;
   plan::Network across_;

@@ -21,6 +21,8 @@ class ControlPlane {
   virtual Result<std::int64_t> add(std::string_view key, std::int64_t delta) = 0;
   virtual Result<std::vector<std::string>> exchange(std::string_view name, const std::vector<int>& members,
                                                     std::string_view value, Deadline deadline) = 0;
+  virtual Result<std::vector<int>> agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                                      Deadline deadline) = 0;
   virtual void report_failure(const Failure& failure) = 0;
   virtual std::vector<std::optional<std::string>> collect_activities(Deadline deadline) = 0;
   virtual void notify_launcher(std::string_view topic, std::string_view value) = 0;

@@ -20,7 +20,9 @@ class FailureBoard {
  public:
   // The first failure that concerns `context` or the whole world. One load while none is known.
   std::optional<Failure> first(std::uint64_t context) const;
-  // Records the failure, unless its context has one, and calls the subscribers.
+  // The same, but of the world's failures only those whose culprit is in `members` or nobody.
+  std::optional<Failure> first_among(std::uint64_t context, const std::vector<int>& members) const;
+  // Records the failure, unless its context has one of the same culprit, and calls the subscribers.
   void raise(const Failure& failure);
   std::shared_ptr<void> subscribe(std::function<void(const Failure&)> callback);
 

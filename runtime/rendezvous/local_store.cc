@@ -58,6 +58,12 @@ Result<std::vector<std::string>> LocalStore::exchange(std::string_view name, con
   return std::vector<std::string>{std::string(value)};
 }
 
+Result<std::vector<int>> LocalStore::agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                                        Deadline deadline) {
+  TRIREME_RETURN_IF_ERROR(exchange(name, members, {}, deadline).status());
+  return members;
+}
+
 void LocalStore::report_failure(const Failure& failure) {
   signals_->failures.raise(failure);
   const std::lock_guard lock(mutex_);  // A waiter is either before its check or asleep.

@@ -19,6 +19,8 @@ class LocalStore final : public ControlPlane {
   Result<std::int64_t> add(std::string_view key, std::int64_t delta) override;
   Result<std::vector<std::string>> exchange(std::string_view name, const std::vector<int>& members,
                                             std::string_view value, Deadline deadline) override;
+  Result<std::vector<int>> agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                              Deadline deadline) override;
   void report_failure(const Failure& failure) override;
   std::vector<std::optional<std::string>> collect_activities(Deadline deadline) override;
   void notify_launcher(std::string_view, std::string_view) override {}

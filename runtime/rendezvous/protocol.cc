@@ -64,6 +64,8 @@ std::string_view to_string(MessageType type) {
       return "notify";
     case MessageType::leave:
       return "leave";
+    case MessageType::survivors:
+      return "survivors";
     case MessageType::reply:
       return "reply";
     case MessageType::failure:

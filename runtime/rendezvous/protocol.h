@@ -21,7 +21,7 @@
 namespace trireme::store {
 
 inline constexpr std::string_view kPreamble = "TRMSTORE";
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::size_t kFrameOverheadBytes = 13;                       // length, type, id
 inline constexpr std::size_t kMaxHandshakeFrameBytes = 4096;                 // before a client proved itself
 inline constexpr std::size_t kMaxValueBytes = std::size_t{16} << 20;         // one value of put or exchange
@@ -53,6 +53,7 @@ enum class MessageType : std::uint8_t {
   activity_answer = 23,  // (id of activity_request) bytes text; no reply
   notify = 24,           // bytes topic, bytes value; no reply
   leave = 25,            // replied to, then the connection ends; before the table: gives up joining
+  survivors = 26,        // bytes name, u32 count, u32 rank...; the reply: u32 count, u32 rank...
 
   // From the store to members.
   reply = 48,             // u8 code, bytes message, then the result's bytes

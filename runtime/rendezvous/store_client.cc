@@ -65,17 +65,22 @@ Status StoreClient::ended_locked() const {
   return closed_;
 }
 
+Status StoreClient::ended_locked(MessageType type) const {
+  if (type != MessageType::survivors) return ended_locked();
+  return closed_.is_ok() && stop_ ? aborted("the world is being left") : closed_;
+}
+
 Result<std::string> StoreClient::call(MessageType type, std::string payload, Deadline deadline,
                                       const std::string& what) {
   std::unique_lock lock(mutex_);
-  TRIREME_RETURN_IF_ERROR(ended_locked());
+  TRIREME_RETURN_IF_ERROR(ended_locked(type));
   Pending pending;
   const std::uint64_t id = next_id_++;
   pending_.emplace(id, &pending);
   submit_locked(type, id, std::move(payload));
   bool cancelled = false;
   while (!pending.done) {
-    if (Status ended = ended_locked(); !ended.is_ok()) {
+    if (Status ended = ended_locked(type); !ended.is_ok()) {
       pending_.erase(id);
       return ended;
     }
@@ -84,7 +89,7 @@ Result<std::string> StoreClient::call(MessageType type, std::string payload, Dea
       continue;
     }
     if (!cancelled) submit_locked(MessageType::cancel, id, {});
-    if (cancelled || type != MessageType::exchange) {
+    if (cancelled || (type != MessageType::exchange && type != MessageType::survivors)) {
       pending_.erase(id);
       return on_deadline(type, what);
     }
@@ -161,10 +166,29 @@ Result<std::vector<std::string>> StoreClient::exchange(std::string_view name, co
   return values;
 }
 
+Result<std::vector<int>> StoreClient::agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                                         Deadline deadline) {
+  TRIREME_RETURN_IF_ERROR(check_key(name));
+  WireWriter writer;
+  writer.bytes(name);
+  writer.u32(static_cast<std::uint32_t>(members.size()));
+  for (const int member : members) writer.u32(static_cast<std::uint32_t>(member));
+  TRIREME_ASSIGN_OR_RETURN(const std::string reply, call(MessageType::survivors, writer.take(), deadline,
+                                                         fmt::format("the survivors' agreement \"{}\"", name)));
+  WireReader reader(reply);
+  const std::uint32_t count = reader.u32();
+  std::vector<int> survivors;
+  for (std::uint32_t i = 0; i < count && !reader.failed(); ++i) survivors.push_back(static_cast<int>(reader.u32()));
+  if (!reader.finished())
+    return data_loss(fmt::format("a malformed list of survivors \"{}\" came from the store", name));
+  return survivors;
+}
+
 void StoreClient::report_failure(const Failure& failure) {
   {
     const std::lock_guard lock(mutex_);
-    if (ended_locked().is_ok()) {
+    // After a failure of the world its survivors still tell each other of their own.
+    if (closed_.is_ok() && !stop_) {
       // The store decides which report is the first and tells all, this rank included.
       return submit_locked(MessageType::report_failure, 0, encode_failure(failure));
     }

@@ -46,6 +46,8 @@ class StoreClient final : public ControlPlane {
   Result<std::int64_t> add(std::string_view key, std::int64_t delta) override;
   Result<std::vector<std::string>> exchange(std::string_view name, const std::vector<int>& members,
                                             std::string_view value, Deadline deadline) override;
+  Result<std::vector<int>> agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                              Deadline deadline) override;
   void report_failure(const Failure& failure) override;
   std::vector<std::optional<std::string>> collect_activities(Deadline deadline) override;
   void notify_launcher(std::string_view topic, std::string_view value) override;
@@ -66,7 +68,10 @@ class StoreClient final : public ControlPlane {
   StoreClient(StoreSession session, EventFd wake, StoreClientOptions options, std::shared_ptr<WorldSignals> signals);
 
   // User threads.
+  // `failed_world`: a failure of the world does not end it, only the end of the connection.
   Result<std::string> call(MessageType type, std::string payload, Deadline deadline, const std::string& what);
+  // Why a request of this type ends now, if it does: the survivors' outlive the world's failure.
+  Status ended_locked(MessageType type) const;
   Result<std::string> on_deadline(MessageType type, const std::string& what) const;
   void submit_locked(MessageType type, std::uint64_t id, std::string payload);
   void wait_locked(std::unique_lock<std::mutex>& lock, Deadline deadline);

@@ -47,6 +47,10 @@ void StoreState::release_waits_for(int rank, Actions& out) {
   }
   std::sort(hopeless.begin(), hopeless.end());
   for (const std::string& key : hopeless) {
+    if (Exchange& left = exchanges_.at(key); left.survivors) {
+      if (--left.missing == 0) complete_exchange(key, out);
+      continue;
+    }
     const Exchange exchange = std::move(exchanges_.at(key));
     exchanges_.erase(key);
     const Status why =

@@ -44,6 +44,9 @@ void StoreState::on_request(ConnectionId connection, const Frame& frame, Actions
     case MessageType::exchange:
       status = on_exchange(connection, frame, out);
       break;
+    case MessageType::survivors:
+      status = on_exchange(connection, frame, out);
+      break;
     case MessageType::activity_query:
       status = on_query(connection, frame, out);
       break;
@@ -145,8 +148,10 @@ Status StoreState::on_exchange(ConnectionId connection, const Frame& frame, Acti
   ranks.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) ranks.push_back(static_cast<int>(reader.u32()));
   // Name and members together are the key, so that disjoint groups may use one name.
-  const std::string key = frame.payload.substr(0, frame.payload.size() - reader.remaining());
-  const std::string_view value = reader.bytes();
+  const bool survivors = frame.type == MessageType::survivors;
+  const std::string key =
+      (survivors ? "survivors " : "") + frame.payload.substr(0, frame.payload.size() - reader.remaining());
+  const std::string_view value = survivors ? std::string_view() : reader.bytes();
   if (!reader.finished()) return malformed_request(frame.type);
   TRIREME_RETURN_IF_ERROR(check_key(name));
   TRIREME_RETURN_IF_ERROR(check_value(name, value));
@@ -157,7 +162,8 @@ Status StoreState::on_exchange(ConnectionId connection, const Frame& frame, Acti
     return invalid_argument(
         fmt::format("rank {} takes part in exchange \"{}\" but is not among its members", rank, name));
   }
-  TRIREME_ASSIGN_OR_RETURN(Exchange * exchange, find_or_open_exchange(key, std::move(name), std::move(ranks)));
+  TRIREME_ASSIGN_OR_RETURN(Exchange * exchange,
+                           find_or_open_exchange(key, std::move(name), std::move(ranks), survivors));
   const std::size_t position = exchange->position.at(rank);
   if (exchange->waiters[position]) {
     return already_exists(
@@ -182,10 +188,12 @@ Status StoreState::on_exchange(ConnectionId connection, const Frame& frame, Acti
 }
 
 Result<StoreState::Exchange*> StoreState::find_or_open_exchange(const std::string& key, std::string name,
-                                                                std::vector<int> members) {
+                                                                std::vector<int> members, bool survivors) {
   const auto found = exchanges_.find(key);
   if (found != exchanges_.end()) return &found->second;
   Exchange opened;
+  opened.survivors = survivors;
+  opened.missing = members.size();
   for (std::size_t i = 0; i < members.size(); ++i) {
     const int rank = members[i];
     if (rank < 0 || rank >= config_.world_size || !opened.position.emplace(rank, i).second) {
@@ -194,12 +202,13 @@ Result<StoreState::Exchange*> StoreState::find_or_open_exchange(const std::strin
     }
     const Member::State state = members_[rank].state;
     if (state == Member::State::left || state == Member::State::dead) {
+      --opened.missing;
+      if (survivors) continue;
       return gone(fmt::format("{} has left the job and cannot take part in exchange \"{}\"", describe(rank), name));
     }
   }
   opened.name = std::move(name);
   opened.members = std::move(members);
-  opened.missing = opened.members.size();
   opened.values.resize(opened.members.size());
   opened.waiters.resize(opened.members.size());
   return &exchanges_.emplace(key, std::move(opened)).first->second;
@@ -209,8 +218,18 @@ void StoreState::complete_exchange(const std::string& key, Actions& out) {
   const auto found = exchanges_.find(key);
   Exchange& exchange = found->second;
   WireWriter writer;
-  writer.u32(static_cast<std::uint32_t>(exchange.values.size()));
-  for (const auto& value : exchange.values) writer.bytes(*value);
+  if (exchange.survivors) {
+    std::vector<int> present;
+    for (std::size_t i = 0; i < exchange.members.size(); ++i) {
+      const bool here = members_[exchange.members[i]].state == Member::State::joined;
+      if (exchange.values[i] && here) present.push_back(exchange.members[i]);
+    }
+    writer.u32(static_cast<std::uint32_t>(present.size()));
+    for (const int rank : present) writer.u32(static_cast<std::uint32_t>(rank));
+  } else {
+    writer.u32(static_cast<std::uint32_t>(exchange.values.size()));
+    for (const auto& value : exchange.values) writer.bytes(*value);
+  }
   const auto payload = std::make_shared<const std::string>(encode_reply(Status::ok(), writer.data()));
   for (const auto& waiter : exchange.waiters) {
     if (!waiter) continue;

@@ -241,7 +241,12 @@ void StoreState::declare_dead(int rank, std::string_view reason, Actions& out) {
 }
 
 void StoreState::raise(const Failure& failure, Actions& out) {
-  if (!failures_.try_emplace(failure.context, failure).second) return;
+  // Of a context the first failure counts; further deaths are told, for those who went on
+  // without the first.
+  const bool first = failures_.try_emplace(failure.context, failure).second;
+  const bool death =
+      failure.context == 0 && failure.culprit_rank >= 0 && members_[failure.culprit_rank].state == Member::State::dead;
+  if (!first && !death) return;
   out.push_back(Action::log_line(
       LogLevel::warn, fmt::format("job {}, epoch {}: {}", config_.job_id, config_.epoch, failure.status.to_string())));
   broadcast(MessageType::failure, 0, encode_failure(failure), out);

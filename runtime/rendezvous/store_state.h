@@ -117,6 +117,7 @@ class StoreState {
     std::vector<std::optional<Waiter>> waiters;
     std::size_t missing = 0;
     std::size_t bytes = 0;
+    bool survivors = false;  // Who is gone is left out, instead of ending it.
   };
   struct Query {
     Waiter asker;
@@ -147,7 +148,8 @@ class StoreState {
   Status on_get(ConnectionId connection, const Frame& frame, Actions& out);
   Status on_add(ConnectionId connection, const Frame& frame, Actions& out);
   Status on_exchange(ConnectionId connection, const Frame& frame, Actions& out);
-  Result<Exchange*> find_or_open_exchange(const std::string& key, std::string name, std::vector<int> members);
+  Result<Exchange*> find_or_open_exchange(const std::string& key, std::string name, std::vector<int> members,
+                                          bool survivors);
   void complete_exchange(const std::string& key, Actions& out);
   Status on_query(ConnectionId connection, const Frame& frame, Actions& out);
   void on_answer(ConnectionId connection, const Frame& frame, Actions& out);

@@ -180,6 +180,15 @@ Result<std::vector<std::string>> World::exchange(std::string_view name, const st
   return impl_->control->exchange(name, members, value, deadline);
 }
 
+Result<std::vector<int>> World::agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                                   Deadline deadline) {
+  return impl_->control->agree_on_survivors(name, members, deadline);
+}
+
+std::optional<Failure> World::failure_among(std::uint64_t context, const std::vector<int>& members) const {
+  return impl_->signals->failures.first_among(context, members);
+}
+
 std::optional<Failure> World::failure(std::uint64_t context) const {
   return impl_->signals->failures.first(context);
 }

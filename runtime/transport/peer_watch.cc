@@ -12,7 +12,8 @@ std::shared_ptr<PeerWatch> PeerWatch::create(std::shared_ptr<World> world, std::
 }
 
 Status PeerWatch::known_failure(int rank) const {
-  const std::optional<Failure> failure = world_->failure();
+  // Another rank's death is no reason: survivors go on without it.
+  const std::optional<Failure> failure = world_->failure_among(0, {rank});
   if (!failure || failure->culprit_rank != rank) return Status::ok();
   if (failure->status.code() == StatusCode::peer_dead) return failure->status;
   return peer_dead(world_->peer(rank).to_string() + " failed: " + failure->status.to_string());

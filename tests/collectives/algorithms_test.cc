@@ -27,24 +27,62 @@ std::vector<std::int64_t> counts_for(const Request& request) {
   return {0, 1, request.ranks - 1, request.ranks + 3, 1000};
 }
 
-std::vector<Request> requests_for(const Algorithm& algorithm, int ranks) {
-  std::vector<Request> requests;
-  for (int collective = 0; collective < kCollectiveCount; ++collective) {
-    Request request{static_cast<Collective>(collective), ranks, 0, 0, 2, false};
-    if (!algorithm.supports(request)) continue;
-    const bool rooted = is_rooted(request.collective);
-    for (std::int64_t count : counts_for(request)) {
-      for (int root : {0, ranks / 2, ranks - 1}) {
-        if (!rooted && root != 0) continue;
-        for (bool wide : {false, true}) {
-          if (wide && !reduces(request.collective)) continue;
+// How many ranks a host may have in the tests of an algorithm that asks for it.
+std::vector<int> hosts_for(const Algorithm& algorithm, int ranks) {
+  std::vector<int> per_host;
+  for (int each = 2; each < ranks; ++each) {
+    if (ranks % each == 0) per_host.push_back(each);
+  }
+  return algorithm.name == std::string_view("hierarchical") ? per_host : std::vector<int>{0};
+}
+
+void add_requests(const Algorithm& algorithm, Request request, std::vector<Request>& requests) {
+  for (std::int64_t count : counts_for(request)) {
+    for (int root : {0, request.ranks / 2, request.ranks - 1}) {
+      if (!is_rooted(request.collective) && root != 0) continue;
+      for (bool wide : {false, true}) {
+        if (wide && !reduces(request.collective)) continue;
+        for (bool ordered : {false, true}) {
           request.count = count;
           request.root = root;
           request.wide = wide;
-          requests.push_back(request);
+          request.ordered = ordered;
+          if ((!ordered || (reduces(request.collective) && !wide)) && algorithm.supports(request)) {
+            requests.push_back(request);
+          }
         }
       }
     }
+  }
+}
+
+std::vector<Request> requests_for(const Algorithm& algorithm, int ranks) {
+  std::vector<Request> requests;
+  for (int collective = 0; collective < kCollectiveCount; ++collective) {
+    for (int per_host : hosts_for(algorithm, ranks)) {
+      Request request{static_cast<Collective>(collective), ranks, 0, 0, 2, false};
+      request.ranks_per_host = per_host;
+      if (algorithm.supports(request)) add_requests(algorithm, request, requests);
+    }
+  }
+  return requests;
+}
+
+// Uneven parts: rank r's is (7 r mod 5) times `scale`; of an all_to_all, s to r has
+// (s + 2 r) mod 4 times `scale`.
+std::vector<Request> uneven_requests(Collective collective, int ranks, std::int64_t scale) {
+  std::vector<Request> requests;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Request request{collective, ranks, is_rooted(collective) ? ranks / 2 : 0, scale, 2, false};
+    for (int other = 0; other < ranks; ++other) {
+      if (collective == Collective::all_to_all) {
+        request.counts.push_back((rank + 2 * other) % 4 * scale);
+        request.receive_counts.push_back((other + 2 * rank) % 4 * scale);
+      } else {
+        request.counts.push_back(other * 7 % 5 * scale);
+      }
+    }
+    requests.push_back(request);
   }
   return requests;
 }
@@ -84,11 +122,36 @@ TEST_P(AlgorithmTest, EveryPlanIsProvedForAllRanksLong) {
   }
 }
 
+TEST_P(AlgorithmTest, UnevenPartsAreProved) {
+  for (Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::gather,
+                                Collective::scatter, Collective::all_to_all}) {
+    for (int ranks : {2, 3, 4, 5, 8, 13, 16}) {
+      for (std::int64_t scale : {0, 1, 30}) {
+        for (bool wide : {false, true}) {
+          std::vector<Request> requests = uneven_requests(collective, ranks, scale);
+          for (Request& request : requests) request.wide = wide && reduces(collective);
+          if (!algorithm().supports(requests[0])) continue;
+          Plan plan{requests[0], {}};
+          for (int rank = 0; rank < ranks; ++rank) {
+            plan.programs.push_back(algorithm().program(requests[static_cast<std::size_t>(rank)], rank));
+          }
+          for (bool in_place : {false, true}) {
+            const Status status = check_plan(plan, in_place);
+            ASSERT_TRUE(status.is_ok()) << describe(algorithm(), requests[0]) << "\n"
+                                        << status.to_string() << "\n"
+                                        << print_program(plan.programs[0]);
+          }
+        }
+      }
+    }
+  }
+}
+
 // Changes one thing that matters. Returns what, or "" when the draw changed nothing.
 std::string mutate(Program& program, PhiloxKey key, std::uint64_t ordinal) {
   Op& op = program.ops[philox_below(key, ordinal, 0, program.ops.size())];
   const bool transfers = op.kind == OpKind::send || op.kind == OpKind::receive || op.kind == OpKind::receive_reduce;
-  switch (philox_below(key, ordinal, 1, 6)) {
+  switch (philox_below(key, ordinal, 1, 7)) {
     case 0:
       if (!transfers) return "";
       op.peer.base = (op.peer.base + 1) % 64;
@@ -104,6 +167,10 @@ std::string mutate(Program& program, PhiloxKey key, std::uint64_t ordinal) {
     case 3:
       op.finish = !op.finish;
       return op.kind == OpKind::send ? "" : "finish";
+    case 5:
+      if (op.span == 1) return "";
+      --op.span;
+      return "span";
     case 4: {
       Round& round = program.rounds[philox_below(key, ordinal, 2, program.rounds.size())];
       if (round.op_count == 0) return "";
@@ -127,6 +194,7 @@ TEST_P(AlgorithmTest, MutationsAreCaught) {
   for (std::uint64_t ordinal = 0; ordinal < 400; ++ordinal) {
     const int ranks = 3 + static_cast<int>(ordinal % 6);
     const auto requests = requests_for(algorithm(), ranks);
+    if (requests.empty()) continue;  // No hosts of equally many ranks.
     const Request& request = requests[philox_below(key, ordinal, 10, requests.size())];
     if (request.count < ranks && request.collective != Collective::barrier) continue;
     Plan plan = make_plan(algorithm(), request);
@@ -150,6 +218,12 @@ TEST_P(AlgorithmTest, MutationsAreCaught) {
   EXPECT_GT(mutated, 20);
 }
 
+// Whether the cost is only a bound.
+bool is_bound(const Algorithm& algorithm, int ranks) {
+  const bool folds = algorithm.name.starts_with("recursive") && (ranks & (ranks - 1)) != 0;
+  return folds || algorithm.name.starts_with("binomial") || algorithm.name == "double_binary_tree";
+}
+
 TEST_P(AlgorithmTest, CostIsTheSimulatedTime) {
   const Network network{2e-6, 3e-10, 1e-10};
   for (int ranks : {2, 3, 4, 5, 8, 13, 16}) {
@@ -157,8 +231,7 @@ TEST_P(AlgorithmTest, CostIsTheSimulatedTime) {
       if (request.count % ranks != 0 && request.collective == Collective::all_reduce) continue;
       const double simulated = simulate(make_plan(algorithm(), request), network).seconds;
       const double cost = algorithm().cost(request, network);
-      const bool folds = algorithm().name == std::string_view("recursive_doubling") && (ranks & (ranks - 1)) != 0;
-      if (algorithm().name == std::string_view("binomial_tree") || folds) {
+      if (is_bound(algorithm(), ranks)) {
         EXPECT_GE(cost, simulated * 0.999) << describe(algorithm(), request);  // Its cost is a bound.
         EXPECT_LE(cost, simulated * 5) << describe(algorithm(), request);
       } else {
@@ -187,8 +260,9 @@ TEST(Algorithms, EveryCollectiveHasOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AlgorithmTest,
-                         testing::Values("direct", "recursive_doubling", "pairwise", "ring", "binomial_tree",
-                                         "dissemination"),
+                         testing::Values("direct", "recursive_doubling", "recursive_halving", "pairwise", "ring",
+                                         "binomial_tree", "dissemination", "bruck", "binomial_parts", "pat",
+                                         "double_binary_tree", "hierarchical"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -143,6 +143,21 @@ TEST(MultiProcess, CommunicatorsComeAndGo) {
   }
 }
 
+TEST(MultiProcess, SurvivorsGoOnWithoutTheDead) {
+  Job job(kRanks, "shrink", 60'000);
+  for (int r = 0; r < kRanks; ++r) ASSERT_TRUE(job.rank(r).read_until("4 go on")) << job.rank(r).text;
+  ASSERT_TRUE(job.rank(1).process.send_signal(SIGKILL).is_ok());
+  for (int r : {0, 2, 3}) ASSERT_TRUE(job.rank(r).read_until("3 go on")) << job.rank(r).text;
+  ASSERT_TRUE(job.rank(3).process.send_signal(SIGKILL).is_ok());
+  for (int r : {0, 2}) {
+    job.rank(r).read_all();
+    const auto exit = job.rank(r).process.wait(Deadline::after_ms(kPatienceMs));
+    ASSERT_TRUE(exit.is_ok());
+    EXPECT_EQ(exit.value().shell_code(), 0) << job.rank(r).text;
+    EXPECT_NE(job.rank(r).text.find("2 go on"), std::string::npos) << job.rank(r).text;
+  }
+}
+
 // At any moment of a collective, in turn for each rank.
 TEST(MultiProcess, KilledAtAnyMomentLong) {
   for (int round = 0; round < 30; ++round) {

@@ -78,6 +78,30 @@ int renew(const std::shared_ptr<World>& world, const CommunicatorOptions& option
   return last < first + 20 ? 0 : 1;
 }
 
+// Whenever a rank dies the others go on without it, until two are left.
+int shrink_on(std::shared_ptr<Communicator> c) {
+  std::vector<float> data(kCount);
+  for (bool announced = false;;) {
+    Status status;
+    while (status.is_ok()) {
+      data.assign(kCount, 1.0f);
+      status = c->all_reduce(data.data(), data.data(), kCount, DataType::f32, ReduceOp::sum);
+      if (status.is_ok() && data.back() != static_cast<float>(c->size())) return 3;
+      if (status.is_ok() && !announced) std::printf("%d go on\n", c->size());
+      std::fflush(stdout);
+      announced = true;
+      if (status.is_ok() && c->size() == 2) return 0;
+    }
+    auto smaller = c->shrink();
+    if (!smaller.is_ok()) {
+      std::printf("%s\n", smaller.status().to_string().c_str());
+      return 1;
+    }
+    c = std::move(smaller).value();
+    announced = false;
+  }
+}
+
 int run(char** arguments) {
   auto world = join(arguments);
   if (world == nullptr) return 1;
@@ -89,6 +113,7 @@ int run(char** arguments) {
     std::printf("%s\n", c.status().to_string().c_str());
     return 1;
   }
+  if (std::strcmp(arguments[4], "shrink") == 0) return shrink_on(std::move(c).value());
   return until_it_fails(*c.value(), std::strcmp(arguments[4], "differ") == 0);
 }
 
@@ -97,6 +122,6 @@ int run(char** arguments) {
 
 int main(int argc, char** argv) {
   if (argc == 6) return trireme::run(argv);
-  std::fprintf(stderr, "usage: test_multi_process_rank RANK SIZE STORE run|differ|renew TIMEOUT_MS\n");
+  std::fprintf(stderr, "usage: test_multi_process_rank RANK SIZE STORE run|differ|renew|shrink TIMEOUT_MS\n");
   return 2;
 }

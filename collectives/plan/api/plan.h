@@ -60,7 +60,9 @@ struct Request {
   int root = 0;            // Where is_rooted(); 0 otherwise.
   std::int64_t count = 0;  // Elements per rank, as in the Communicator's call.
   std::int64_t element_bytes = 1;
-  bool wide = false;     // Partial results are f32 though elements are narrower.
+  bool wide = false;  // Partial results are f32 though elements are narrower.
+  // Ranks on each host, when each has equally many with consecutive numbers; 0: not so.
+  int ranks_per_host = 0;
   bool ordered = false;  // Operands are combined in order of rank (the operation does not commute).
   // Uneven parts, of all_gather, reduce_scatter, gather, scatter and all_to_all: part r
   // has counts[r] elements, and `count` is their mean. Empty: even parts.

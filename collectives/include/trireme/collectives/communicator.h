@@ -29,7 +29,11 @@
 //
 // Order of reduction is fixed by the plan: the same ranks, count and type give the same
 // bits in every run, and all ranks get the same bits. Sums of low-precision types are
-// carried in f32 between ranks and rounded once.
+// carried in f32 between ranks and rounded once. With CommunicatorOptions::reproducible,
+// sums and averages of floating-point types do not depend on order at all: the same
+// contributions give the same bits whatever the algorithm, chunking, transport, order or
+// grouping of ranks; products of them are refused (unsupported), minima, maxima and
+// integers never depended on it. Its way and price: docs/algorithms.md.
 //
 // Thread safety: calls on one communicator from one thread at a time; different
 // communicators from different threads freely, in any order. abort(): any thread.
@@ -55,6 +59,8 @@ struct CommunicatorOptions {
   std::int64_t timeout_ms = 0;
   std::string transport;  // Forces one ("shm", "tcp"); "" chooses per pair.
   std::string algorithm;  // Forces one ("ring", ...); "" chooses per call.
+  // Sums and averages of floating-point types do not depend on order; the same on all ranks.
+  bool reproducible = false;
 };
 
 // A started operation. A value: copies refer to the same operation.
@@ -92,6 +98,14 @@ class Communicator {
   // Members with the same `color` form a new communicator, ordered by `key`, then rank.
   // Collective; a negative color gives no communicator (nullptr).
   Result<std::shared_ptr<Communicator>> split(int color, int key);
+
+  // After a failure, or without one: the ranks that go on form a new communicator, in the
+  // order they have here. Called by all survivors but `excluded` (ranks of this communicator
+  // that are alive and do not go on); they wait for each other, not for the dead, and agree
+  // through the world's store on who has come. Failures of the others no longer concern the
+  // new communicator. This one stays as it is. Errors: deadline_exceeded naming who has not
+  // come; the end of the store.
+  Result<std::shared_ptr<Communicator>> shrink(const std::vector<int>& excluded = {});
 
   // `count` elements everywhere, unless said otherwise. Zero is legal.
   Status all_reduce(const void* input, void* output, std::size_t count, DataType type, const Reduction& op);

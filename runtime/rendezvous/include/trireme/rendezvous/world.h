@@ -96,8 +96,17 @@ class World {
   Result<std::vector<std::string>> exchange(std::string_view name, const std::vector<int>& members,
                                             std::string_view value, Deadline deadline);
 
+  // Who of `members` goes on: every survivor calls this and gets the same list, in the order
+  // of `members`, of those that called; it waits for all but the dead and those who left.
+  // Works after a failure of the world. Errors: deadline_exceeded listing who has not come.
+  Result<std::vector<int>> agree_on_survivors(std::string_view name, const std::vector<int>& members,
+                                              Deadline deadline);
+
   // The first failure known that concerns `context` (or the whole world), if any.
   std::optional<Failure> failure(std::uint64_t context = 0) const;
+  // For those who go on without others: of the world's failures only one whose culprit is
+  // among `members` (world ranks), or that has no culprit, concerns them.
+  std::optional<Failure> failure_among(std::uint64_t context, const std::vector<int>& members) const;
   // Tells every rank. The first report wins; later ones are ignored.
   void report_failure(const Failure& failure);
   // Called on the service thread when a failure becomes known, at once if one already
