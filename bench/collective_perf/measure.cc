@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <trireme/collectives/group.h>
 #include <trireme/platform/clock.h>
 
 #include "bench/collective_perf/pattern.h"
@@ -29,10 +30,11 @@ double bus_factor(Collective collective, int ranks) {
 // One (size, type, operation, root): buffers, the call, the check.
 class Measurement {
  public:
-  Measurement(Communicator& communicator, Collective collective, const PerfOptions& options, DataType type, ReduceOp op,
-              int root, std::uint64_t bytes, std::vector<std::byte>& input, std::vector<std::byte>& output)
+  Measurement(Communicator& communicator, const Subject& subject, const PerfOptions& options, DataType type,
+              ReduceOp op, int root, std::uint64_t bytes, std::vector<std::byte>& input, std::vector<std::byte>& output)
       : c_(communicator),
-        collective_(collective),
+        subject_(subject),
+        collective_(subject.collective),
         options_(options),
         type_(type),
         op_(op),
@@ -41,23 +43,25 @@ class Measurement {
         input_(input.data()),
         output_(output.data()) {
     const auto ranks = static_cast<std::uint64_t>(c_.size());
-    const bool by_rank = has_parts(collective);
+    const bool by_rank = has_parts(collective_);
     count_ = bytes / size_of(type) / (by_rank ? ranks : 1);
     bytes_ = count_ * size_of(type) * (by_rank ? ranks : 1);
   }
 
   Result<Row> run() {
     Row row;
-    row.op = plan::to_string(collective_);
+    row.op = subject_.op;
     row.type = type_;
     row.redop = plan::reduces(collective_) ? std::string(to_string(op_)) : "none";
-    row.root = plan::is_rooted(collective_) ? root_ : -1;
+    row.root = subject_.rooted() ? root_ : -1;
     row.ranks = c_.size();
     row.bytes = bytes_;
     row.count = count_;
     TRIREME_ASSIGN_OR_RETURN(row.out_of_place, time(false));
-    if (collective_ == Collective::all_to_all) return row;  // Has no form in place.
-    TRIREME_ASSIGN_OR_RETURN(row.in_place, time(true));
+    row.has_in_place = subject_.has_in_place();
+    if (row.has_in_place) {
+      TRIREME_ASSIGN_OR_RETURN(row.in_place, time(true));
+    }
     return row;
   }
 
@@ -82,6 +86,7 @@ class Measurement {
   Status call(bool in_place) {
     const std::byte* in = source(in_place);
     std::byte* out = target(in_place);
+    if (subject_.messages) return exchange_messages(in, out, options_.blocking ? 1 : options_.aggregated);
     if (!options_.blocking) return call_async(in, out);
     switch (collective_) {
       case Collective::all_reduce:
@@ -130,6 +135,18 @@ class Measurement {
     return {};
   }
 
+  int next() const { return (c_.rank() + 1) % c_.size(); }
+  int previous() const { return (c_.rank() + c_.size() - 1) % c_.size(); }
+
+  Status exchange_messages(const std::byte* in, std::byte* out, int times) {
+    Group group(c_);
+    for (int i = 0; i < times; ++i) {
+      TRIREME_RETURN_IF_ERROR(c_.send(in, count_, type_, next()));
+      TRIREME_RETURN_IF_ERROR(c_.receive(out, count_, type_, previous()));
+    }
+    return group.end();
+  }
+
   // -m operations at once; they run in order, so the buffers may be the same.
   Status call_async(const std::byte* in, std::byte* out) {
     std::vector<Work> works;
@@ -159,6 +176,7 @@ class Measurement {
   std::uint64_t wrong_here(bool in_place) const {
     const std::byte* out = target(in_place);
     const std::uint64_t own = static_cast<std::uint64_t>(c_.rank()) * count_;
+    if (subject_.messages) return pattern_.wrong_copied(out, previous(), 0, count_);
     switch (collective_) {
       case Collective::all_reduce:
         return pattern_.wrong_reduced(out, 0, count_);
@@ -207,7 +225,9 @@ class Measurement {
       TRIREME_RETURN_IF_ERROR(c_.barrier());
       fill(in_place);
       // Several in-place operations in a row would reduce results again.
-      if (options_.blocking || options_.aggregated == 1) {
+      if (subject_.messages) {
+        TRIREME_RETURN_IF_ERROR(exchange_messages(source(in_place), target(in_place), 1));
+      } else if (options_.blocking || options_.aggregated == 1) {
         TRIREME_RETURN_IF_ERROR(call(in_place));
       } else {
         TRIREME_RETURN_IF_ERROR(start(source(in_place), target(in_place)).wait());
@@ -219,7 +239,8 @@ class Measurement {
   }
 
   Communicator& c_;
-  Collective collective_;
+  const Subject subject_;
+  const Collective collective_;
   const PerfOptions& options_;
   DataType type_;
   ReduceOp op_;
@@ -233,10 +254,10 @@ class Measurement {
 
 }  // namespace
 
-Status measure(Communicator& communicator, Collective collective, const PerfOptions& options,
+Status measure(Communicator& communicator, const Subject& subject, const PerfOptions& options,
                const std::function<void(const Row&)>& on_row) {
   std::vector<int> roots = options.roots;
-  if (!plan::is_rooted(collective)) roots = {0};
+  if (!subject.rooted()) roots = {0};
   if (roots.front() == -1) {
     roots.clear();
     for (int rank = 0; rank < communicator.size(); ++rank) roots.push_back(rank);
@@ -249,8 +270,7 @@ Status measure(Communicator& communicator, Collective collective, const PerfOpti
       for (const int root : roots) {
         for (const std::uint64_t bytes : sizes_of(options)) {
           TRIREME_ASSIGN_OR_RETURN(
-              const Row row,
-              Measurement(communicator, collective, options, type, op, root, bytes, input, output).run());
+              const Row row, Measurement(communicator, subject, options, type, op, root, bytes, input, output).run());
           on_row(row);
         }
       }

@@ -30,10 +30,11 @@ struct Row {
   std::uint64_t count = 0;  // Elements per rank.
   Timing out_of_place;
   Timing in_place;
+  bool has_in_place = true;
 };
 
 // Collective over the communicator. `on_row` is called on every rank as rows come.
-Status measure(Communicator& communicator, plan::Collective collective, const PerfOptions& options,
+Status measure(Communicator& communicator, const Subject& subject, const PerfOptions& options,
                const std::function<void(const Row&)>& on_row);
 
 }  // namespace trireme::bench

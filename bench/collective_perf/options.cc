@@ -106,15 +106,15 @@ void declare(CLI::App& app, Texts& texts, PerfOptions& options) {
   app.add_option("--backend", options.backend, "Who communicates: ours");
   app.add_option("--algorithm", options.algorithm, "Force an algorithm (as TRIREME_ALGORITHM)");
   app.add_option("--transport", options.transport, "Force a transport (as TRIREME_TRANSPORT)");
+  app.add_flag("--reproducible", options.reproducible, "Floating-point sums whose bits do not depend on order");
   app.add_option("-T,--timeout", options.timeout_ms, "Deadline of each call in milliseconds");
 }
 
 }  // namespace
 
-Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, const char* const* argv,
-                                       std::string& help) {
-  const std::string program = std::string(plan::to_string(collective)) + "_perf";
-  CLI::App app("Times and checks " + std::string(plan::to_string(collective)) + " between all ranks", program);
+Result<PerfOptions> parse_perf_options(const Subject& subject, int argc, const char* const* argv, std::string& help) {
+  const std::string program(subject.program);
+  CLI::App app("Times and checks " + std::string(subject.op) + " between all ranks", program);
   app.footer(fmt::format(fmt::runtime(kExamples), program));
   PerfOptions options;
   Texts texts;
@@ -128,7 +128,7 @@ Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, co
     return invalid_argument(fmt::format("{} ({} -h lists the flags)", error.what(), program));
   }
   TRIREME_RETURN_IF_ERROR(take_sizes(texts, options));
-  TRIREME_RETURN_IF_ERROR(take_types(collective, texts, options));
+  TRIREME_RETURN_IF_ERROR(take_types(subject.collective, texts, options));
   TRIREME_RETURN_IF_ERROR(check_numbers(texts, options));
   options.roots = {texts.root};
   options.blocking = texts.blocking == 1;

@@ -8,7 +8,7 @@
 #include <trireme/base/data_type.h>
 #include <trireme/base/status.h>
 
-#include "collectives/plan/api/plan.h"
+#include "bench/collective_perf/subject.h"
 
 namespace trireme::bench {
 
@@ -32,13 +32,13 @@ struct PerfOptions {
   std::string algorithm;
   std::string transport;
   std::int64_t timeout_ms = 0;
+  bool reproducible = false;
   int local_ranks() const { return threads * devices_per_thread; }
 };
 
 // Errors: invalid_argument saying what to do. `help` gets the text of -h when that was
 // asked for (and the options are then not to be used).
-Result<PerfOptions> parse_perf_options(plan::Collective collective, int argc, const char* const* argv,
-                                       std::string& help);
+Result<PerfOptions> parse_perf_options(const Subject& subject, int argc, const char* const* argv, std::string& help);
 
 // Sizes in the order they are measured.
 std::vector<std::uint64_t> sizes_of(const PerfOptions& options);

@@ -13,24 +13,25 @@
 namespace trireme::bench {
 namespace {
 
-void complain(plan::Collective collective, const Status& status) {
-  std::fprintf(stderr, "%s_perf: %s\n", std::string(plan::to_string(collective)).c_str(), status.to_string().c_str());
+void complain(const Subject& subject, const Status& status) {
+  std::fprintf(stderr, "%s: %s\n", std::string(subject.program).c_str(), status.to_string().c_str());
 }
 
 // One rank's part. Returns the exit code.
-int run_rank(plan::Collective collective, const PerfOptions& options, std::shared_ptr<World> world) {
+int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr<World> world) {
   CommunicatorOptions how;
   how.algorithm = options.algorithm;
   how.transport = options.transport;
   how.timeout_ms = options.timeout_ms;
+  how.reproducible = options.reproducible;
   auto communicator = Communicator::create(std::move(world), how);
   if (!communicator.is_ok()) {
-    complain(collective, communicator.status());
+    complain(subject, communicator.status());
     return exit_code(communicator.status().code());
   }
   Communicator& c = *communicator.value();
   if (options.roots.front() >= c.size()) {
-    complain(collective,
+    complain(subject,
              invalid_argument(fmt::format("-r {}: there are only ranks 0 to {}", options.roots.front(), c.size() - 1)));
     return 2;
   }
@@ -38,12 +39,12 @@ int run_rank(plan::Collective collective, const PerfOptions& options, std::share
   std::vector<std::string> ranks;
   for (int rank = 0; rank < c.size(); ++rank) ranks.push_back(c.world().peer(rank).to_string());
   if (c.rank() == 0) print_header(options, ranks);
-  const Status status = measure(c, collective, options, [&](const Row& row) {
+  const Status status = measure(c, subject, options, [&](const Row& row) {
     rows.push_back(row);
     if (c.rank() == 0) print_row(row);
   });
   if (!status.is_ok()) {
-    complain(collective, status);
+    complain(subject, status);
     return 1;
   }
   std::int64_t wrong = 0;
@@ -54,7 +55,7 @@ int run_rank(plan::Collective collective, const PerfOptions& options, std::share
     if (!options.json_path.empty()) {
       const Status written = write_json(options.json_path, rows, options);
       if (!written.is_ok()) {
-        complain(collective, written);
+        complain(subject, written);
         return exit_code(written.code());
       }
     }
@@ -62,10 +63,10 @@ int run_rank(plan::Collective collective, const PerfOptions& options, std::share
   return wrong > 0 ? 1 : 0;
 }
 
-int run_threads(plan::Collective collective, const PerfOptions& options) {
+int run_threads(const Subject& subject, const PerfOptions& options) {
   auto worlds = make_local_worlds(options.local_ranks());
   if (!worlds.is_ok()) {
-    complain(collective, worlds.status());
+    complain(subject, worlds.status());
     return exit_code(worlds.status().code());
   }
   std::mutex mutex;
@@ -73,7 +74,7 @@ int run_threads(plan::Collective collective, const PerfOptions& options) {
   std::vector<std::thread> threads;
   for (std::shared_ptr<World>& own : worlds.value()) {
     threads.emplace_back([&, world = std::move(own)]() mutable {
-      const int code = run_rank(collective, options, std::move(world));
+      const int code = run_rank(subject, options, std::move(world));
       const std::lock_guard lock(mutex);
       worst = std::max(worst, code);
     });
@@ -84,11 +85,11 @@ int run_threads(plan::Collective collective, const PerfOptions& options) {
 
 }  // namespace
 
-int perf_main(plan::Collective collective, int argc, char** argv) {
+int perf_main(const Subject& subject, int argc, char** argv) {
   std::string help;
-  const auto options = parse_perf_options(collective, argc, argv, help);
+  const auto options = parse_perf_options(subject, argc, argv, help);
   if (!options.is_ok()) {
-    complain(collective, options.status());
+    complain(subject, options.status());
     return 2;
   }
   if (!help.empty()) {
@@ -97,19 +98,18 @@ int perf_main(plan::Collective collective, int argc, char** argv) {
   }
   auto world = World::join();
   if (!world.is_ok()) {
-    complain(collective, world.status());
+    complain(subject, world.status());
     return exit_code(world.status().code());
   }
-  if (options->local_ranks() == 1) return run_rank(collective, *options, std::move(world).value());
+  if (options->local_ranks() == 1) return run_rank(subject, *options, std::move(world).value());
   if (world.value()->size() > 1) {
-    complain(collective,
-             invalid_argument(fmt::format(
-                 "-t and -g make ranks of a process that is alone, but {} ranks were started: leave them out",
-                 world.value()->size())));
+    complain(subject, invalid_argument(fmt::format(
+                          "-t and -g make ranks of a process that is alone, but {} ranks were started: leave them out",
+                          world.value()->size())));
     return 2;
   }
   world.value().reset();
-  return run_threads(collective, *options);
+  return run_threads(subject, *options);
 }
 
 }  // namespace trireme::bench

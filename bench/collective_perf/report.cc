@@ -53,6 +53,10 @@ void print_row(const Row& row) {
   std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, nccl_name(row.type),
                                  row.redop, row.root);
   for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
+    if (timing == &row.in_place && !row.has_in_place) {
+      text += fmt::format("  {:>7}  {:>6}  {:>6}  {:>5}", "N/A", "N/A", "N/A", "N/A");
+      break;
+    }
     text += fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", time_text(timing->time_us), timing->algbw_gb_s,
                         timing->busbw_gb_s, wrong_text(*timing));
   }
@@ -61,16 +65,19 @@ void print_row(const Row& row) {
 
 std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& options) {
   double busbw = 0;
+  int timings = 0;
   std::int64_t wrong = 0;
   std::int64_t rows_wrong = 0;
   for (const Row& row : rows) {
     for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
+      if (timing == &row.in_place && !row.has_in_place) continue;
+      ++timings;
       busbw += timing->busbw_gb_s;
       wrong += timing->wrong > 0 ? timing->wrong : 0;
       rows_wrong += timing->wrong > 0;
     }
   }
-  const double average = rows.empty() ? 0 : busbw / (2 * static_cast<double>(rows.size()));
+  const double average = timings == 0 ? 0 : busbw / timings;
   std::string text = options.checks > 0 ? fmt::format("# Out of bounds values : {} {}\n", rows_wrong,
                                                       rows_wrong == 0 ? "OK" : "FAILED")
                                         : std::string("# Out of bounds values : not checked (-c 0)\n");
@@ -83,6 +90,7 @@ Status write_json(const std::string& path, const std::vector<Row>& rows, const P
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     for (const bool in_place : {false, true}) {
+      if (in_place && !row.has_in_place) continue;
       const Timing& timing = in_place ? row.in_place : row.out_of_place;
       nlohmann::ordered_json object;
       object["op"] = row.op;

@@ -71,8 +71,8 @@ TEST(CollectivePerf, PrintsTheTableAndWritesRows) {
 
 TEST(CollectivePerf, EveryTypeAndOperationOfEveryProgram) {
   int ranks = 1;
-  for (const char* program :
-       {"all_reduce_perf", "reduce_scatter_perf", "reduce_perf", "all_gather_perf", "broadcast_perf"}) {
+  for (const char* program : {"all_reduce_perf", "reduce_scatter_perf", "reduce_perf", "all_gather_perf",
+                              "broadcast_perf", "gather_perf", "scatter_perf", "alltoall_perf", "sendrecv_perf"}) {
     ranks = ranks % 9 + 2;
     const Outcome outcome =
         run_program(program, {"-b", "1000", "-e",  "40000", "-f",  "40", "-n", "1",  "-w",
@@ -88,6 +88,18 @@ TEST(CollectivePerf, EveryTypeAndOperationAtEveryNumberOfRanksLong) {
     const Outcome outcome = run_program("all_reduce_perf", {"-b", "8", "-e", "1M", "-f", "8", "-n", "1", "-w", "0",
                                                             "-d", "all", "-o", "all", "-t", std::to_string(ranks)});
     EXPECT_EQ(outcome.code, 0) << ranks << "\n" << outcome.output;
+  }
+}
+
+// The reproducible mode gives right sums, and what has no form in place says so.
+TEST(CollectivePerf, ReproducibleSumsAndNoFormInPlace) {
+  const Outcome sums = run_program("all_reduce_perf", {"-b", "4K", "-e", "4K", "-d", "all", "-o", "sum", "-n", "1",
+                                                       "-w", "0", "-t", "3", "--reproducible"});
+  EXPECT_EQ(sums.code, 0) << sums.output;
+  for (const char* program : {"alltoall_perf", "sendrecv_perf"}) {
+    const Outcome outcome = run_program(program, {"-b", "4K", "-e", "4K", "-n", "2", "-t", "3"});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("N/A"), std::string::npos) << outcome.output;
   }
 }
 

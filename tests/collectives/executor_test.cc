@@ -7,134 +7,18 @@
 #include <trireme/base/philox.h>
 
 #include <cmath>
-#include <map>
 
-#include "collectives/algorithms/algorithm.h"
-#include "tests/collectives/memory_channel.h"
-#include "tests/collectives/reference.h"
+#include "tests/collectives/plan_ranks.h"
 
 namespace trireme {
 namespace {
 
 using plan::Collective;
 
-struct Case {
-  const plan::Algorithm* algorithm;
-  Collective collective;
-  DataType type = DataType::f32;
-  ReduceOp op = ReduceOp::sum;
-  int ranks = 2;
-  std::size_t count = 0;
-  int root = 0;
-  bool in_place = false;
-  std::size_t capacity = 4096;  // Of each channel.
-  std::size_t glimpse = 4096;
-  std::string describe() const {
-    return std::string(algorithm->name) + " " + std::string(plan::to_string(collective)) + " " +
-           std::string(to_string(type)) + " " + std::string(to_string(op)) + " ranks=" + std::to_string(ranks) +
-           " count=" + std::to_string(count) + " root=" + std::to_string(root) + (in_place ? " in place" : "") +
-           " capacity=" + std::to_string(capacity) + " glimpse=" + std::to_string(glimpse);
-  }
-};
-
-class Links final : public LinkTable {
- public:
-  Result<Link*> link(int peer) override { return links[peer].get(); }
-  std::map<int, std::unique_ptr<Link>> links;
-};
-
-// All ranks of one call.
-class Ranks {
- public:
-  explicit Ranks(const Case& run) : case_(run), links_(static_cast<std::size_t>(run.ranks)) {
-    for (int a = 0; a < run.ranks; ++a) {
-      for (int b = a + 1; b < run.ranks; ++b) {
-        auto [left, right] = test::memory_channels(run.capacity, run.glimpse);
-        links_[static_cast<std::size_t>(a)].links[b] = std::make_unique<Link>(std::move(left));
-        links_[static_cast<std::size_t>(b)].links[a] = std::make_unique<Link>(std::move(right));
-      }
-    }
-    inputs.resize(links_.size());
-    outputs.resize(links_.size());
-  }
-
-  plan::Request request() const {
-    return {case_.collective,
-            case_.ranks,
-            case_.root,
-            static_cast<std::int64_t>(case_.count),
-            static_cast<std::int64_t>(size_of(case_.type)),
-            plan::reduces(case_.collective) && is_wide_reduction(case_.type, case_.op)};
-  }
-
-  // Runs the call once; inputs and outputs are set. False when it does not end.
-  bool execute(std::uint64_t sequence) {
-    std::vector<CompiledPlan> plans(links_.size());
-    std::vector<std::unique_ptr<Executor>> executors;
-    Call call;
-    call.kind = static_cast<CallKind>(case_.collective);
-    call.type = case_.type;
-    call.op = case_.op;
-    call.root = case_.root;
-    call.count = case_.count;
-    call.sequence = sequence;
-    for (std::size_t r = 0; r < links_.size(); ++r) {
-      plans[r].program = case_.algorithm->program(request(), static_cast<int>(r));
-      plans[r].arithmetic = Arithmetic(case_.type, case_.op, request().wide, case_.ranks);
-      plans[r].scratch_bytes = static_cast<std::size_t>(plans[r].program.scratch_slots) *
-                               static_cast<std::size_t>(plans[r].program.slot_elements) *
-                               plans[r].arithmetic.bytes_of(true);
-      executors.push_back(std::make_unique<Executor>(links_[r]));
-      executors.back()->start(plans[r], call, input_of(r), output_of(r));
-    }
-    for (int idle = 0; idle < 3;) {
-      bool moved = false;
-      bool all = true;
-      for (auto& executor : executors) {
-        moved |= executor->sweep();
-        all = all && executor->done();
-        if (executor->mismatch()) return false;
-      }
-      if (all) return true;
-      idle = moved ? 0 : idle + 1;
-    }
-    return false;
-  }
-
-  std::byte* input_of(std::size_t rank) {
-    if (is_in_place(rank) && !plan::scatters(case_.collective)) {
-      return outputs[rank].data() + (plan::gathers(case_.collective) ? own_offset(rank) : 0);
-    }
-    return inputs[rank].data();
-  }
-  std::byte* output_of(std::size_t rank) {
-    if (is_in_place(rank) && plan::scatters(case_.collective)) return inputs[rank].data() + own_offset(rank);
-    return outputs[rank].data();
-  }
-
-  std::vector<std::vector<std::byte>> inputs;
-  std::vector<std::vector<std::byte>> outputs;
-
- private:
-  std::size_t own_offset(std::size_t rank) const { return rank * case_.count * size_of(case_.type); }
-  bool is_in_place(std::size_t rank) const {
-    const bool one_sided = case_.collective == Collective::gather || case_.collective == Collective::scatter;
-    return case_.in_place && (!one_sided || rank == static_cast<std::size_t>(case_.root));
-  }
-  Case case_;
-  std::vector<Links> links_;
-};
-
-void fill(Ranks& run, const Case& c) {
-  const auto request = run.request();
-  for (int rank = 0; rank < c.ranks; ++rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    run.inputs[r] = test::make_input(c.type, c.op, rank, static_cast<std::size_t>(plan::input_elements(request, rank)));
-    run.outputs[r].assign(static_cast<std::size_t>(plan::output_elements(request, rank)) * size_of(c.type),
-                          std::byte{0x5a});
-    if (c.in_place && !run.inputs[r].empty()) std::memcpy(run.input_of(r), run.inputs[r].data(), run.inputs[r].size());
-  }
-}
+using Case = test::PlanCase;
+using Ranks = test::PlanRanks;
+using test::fill;
+using test::Links;
 
 // The parts of all ranks, each with elements from `first` on of its rank's input.
 std::string compare_parts(const Case& c, const std::byte* got, std::size_t first) {
