@@ -155,6 +155,27 @@ TEST(LinkBytes, HierarchicalSendsAShareOfEachRankAcross) {
   }
 }
 
+TEST(LinkBytes, HierarchicalPartsCrossOnce) {
+  for (Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    Request request{collective, 12, 0, 5, 4, false};
+    request.ranks_per_host = 3;
+    for (const auto& [link, elements] : count_elements(make_plan(kHierarchical, request))) {
+      const bool inside = link.first / 3 == link.second / 3;
+      EXPECT_TRUE(inside || link.first % 3 == link.second % 3);
+      EXPECT_EQ(elements, inside ? 4 * 5 : 5);
+    }
+  }
+  // A broadcast enters each host once.
+  Request request{Collective::broadcast, 12, 7, 100, 4, false};
+  request.ranks_per_host = 3;
+  std::map<int, int> entered;
+  for (const auto& [link, elements] : count_elements(make_plan(kHierarchical, request))) {
+    EXPECT_EQ(elements, 100);
+    if (link.first / 3 != link.second / 3) ++entered[link.second / 3];
+  }
+  EXPECT_EQ(entered, (std::map<int, int>{{0, 1}, {1, 1}, {3, 1}}));
+}
+
 // Each rank passes half of the buffer up and takes it down in each tree; an inner node of
 // one is a leaf of the other, so no rank sends more than twice the buffer.
 TEST(LinkBytes, DoubleTreesShareTheLoad) {
