@@ -40,6 +40,10 @@ std::vector<std::vector<int>> batches_of(const Request& request, int d) {
   return batches;
 }
 
+int at(const std::vector<int>& batch, int i) {
+  return batch[static_cast<std::size_t>(i)];
+}
+
 int longest_distance(const Request& request) {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(request.ranks - 1)));
 }
@@ -51,49 +55,66 @@ Program all_gather(const Request& request, int rank) {
   builder.scratch(2 * most);
   builder.loop(1).add(copy(output(fixed(rank)), input(fixed(0)), kPart));
   for (int d = longest_distance(request); d >= 1; d /= 2) {
+    const Affine to = fixed((rank + d) % n);
+    const Affine from = fixed((rank + n - d) % n);
+    const auto sent = [&](int distance) { return output(fixed((rank + n - distance) % n)); };
+    const auto received = [&](int distance) { return output(fixed((rank + 2 * n - d - distance) % n)); };
     for (const std::vector<int>& batch : batches_of(request, d)) {
       const int parts = static_cast<int>(batch.size());
       builder.loop(1);
-      for (int i = 0; i < parts; ++i)
-        builder.add(copy(scratch(fixed(i)), output(fixed((rank + n - batch[i]) % n)), kPart));
-      builder.loop(1)
-          .add(spanning(parts, send(scratch(fixed(0)), fixed((rank + d) % n), kPart)))
-          .add(spanning(parts, receive(scratch(fixed(most)), fixed((rank + n - d) % n), kPart, Wire::accumulator)));
-      builder.loop(1);
-      for (int i = 0; i < parts; ++i) {
-        const int owner = (rank + 2 * n - d - batch[i]) % n;
-        builder.add(copy(output(fixed(owner)), scratch(fixed(most + i)), kPart));
+      if (parts == 1) {  // Nothing to pack.
+        builder.add(send(sent(batch[0]), to, kPart)).add(receive(received(batch[0]), from, kPart));
+        continue;
       }
+      for (int i = 0; i < parts; ++i) builder.add(copy(scratch(fixed(i)), sent(at(batch, i)), kPart));
+      builder.loop(1)
+          .add(spanning(parts, send(scratch(fixed(0)), to, kPart)))
+          .add(spanning(parts, receive(scratch(fixed(most)), from, kPart, Wire::accumulator)));
+      builder.loop(1);
+      for (int i = 0; i < parts; ++i) builder.add(copy(received(at(batch, i)), scratch(fixed(most + i)), kPart));
     }
   }
   return builder.take();
+}
+
+// Whether a rank has added nothing yet, in the step of distance `d`, to the part of the
+// owner `distance` before it: in the first step, and when its subtree is itself.
+bool holds_input(const Request& request, int d, int distance) {
+  return d == 1 || distance + 1 >= request.ranks;
 }
 
 // Slots 0 .. n-1: partial sums by how far their owner is before this rank.
 Program reduce_scatter(const Request& request, int rank) {
   const int n = request.ranks;
   const int most = parts_of_message(request);
-  const auto own = [&](int distance) { return input(fixed((rank + n - distance) % n)); };
+  const int longest = longest_distance(request);
   Builder builder(request, rank, n);
   builder.scratch(n + 2 * most);
-  const int longest = longest_distance(request);
   for (int d = 1; d <= longest; d *= 2) {
-    // A rank has added something before, unless this is the first step or its subtree is itself.
+    const Affine to = fixed((rank + n - d) % n);
+    const Affine from = fixed((rank + d) % n);
+    const bool last = d == longest;
     const auto held = [&](int distance) {
-      return d == 1 || distance + 1 >= n ? own(distance) : scratch(fixed(distance));
+      return holds_input(request, d, distance) ? input(fixed((rank + n - distance) % n)) : scratch(fixed(distance));
     };
+    const auto sum = [&](int distance) { return last ? output(fixed(0)) : scratch(fixed(distance)); };
     for (const std::vector<int>& batch : batches_of(request, d)) {
       const int parts = static_cast<int>(batch.size());
       builder.loop(1);
-      for (int i = 0; i < parts; ++i) builder.add(copy(scratch(fixed(n + i)), held(batch[i] + d), kPart));
+      if (parts == 1) {  // Nothing to pack.
+        const int o = batch[0];
+        const Wire wire = holds_input(request, d, o + d) ? Wire::element : Wire::accumulator;
+        builder.add(send(held(o + d), to, kPart)).add(receive_after(sum(o), held(o), from, kPart, wire, last));
+        continue;
+      }
+      for (int i = 0; i < parts; ++i) builder.add(copy(scratch(fixed(n + i)), held(at(batch, i) + d), kPart));
       builder.loop(1)
-          .add(spanning(parts, send(scratch(fixed(n)), fixed((rank + n - d) % n), kPart)))
-          .add(spanning(parts, receive(scratch(fixed(n + most)), fixed((rank + d) % n), kPart, Wire::accumulator)));
+          .add(spanning(parts, send(scratch(fixed(n)), to, kPart)))
+          .add(spanning(parts, receive(scratch(fixed(n + most)), from, kPart, Wire::accumulator)));
       builder.loop(1);
       for (int i = 0; i < parts; ++i) {
-        const bool last = d == longest;
-        builder.add(reduce(last ? output(fixed(0)) : scratch(fixed(batch[i])), held(batch[i]),
-                           scratch(fixed(n + most + i)), kPart, last));
+        const int o = at(batch, i);
+        builder.add(reduce(sum(o), held(o), scratch(fixed(n + most + i)), kPart, last));
       }
     }
   }
@@ -112,13 +133,18 @@ Program program(const Request& request, int rank) {
 
 double cost(const Request& request, const Network& network) {
   const double part = static_cast<double>(request.count);
+  const double element = element_bytes(request, part);
+  const double accumulator = accumulator_bytes(request, part);
   const bool gathers_parts = request.collective == Collective::all_gather;
-  const double bytes = gathers_parts ? element_bytes(request, part) : accumulator_bytes(request, part);
-  double seconds = gathers_parts ? bytes * network.gamma_s_per_byte : 0;
+  double seconds = gathers_parts ? element * network.gamma_s_per_byte : 0;
   for (int d = 1; d <= longest_distance(request); d *= 2) {
     for (const std::vector<int>& batch : batches_of(request, d)) {
-      const double parts = static_cast<double>(batch.size());
-      seconds += network.alpha_s + parts * bytes * (network.beta_s_per_byte + 2 * network.gamma_s_per_byte);
+      const auto parts = static_cast<double>(batch.size());
+      const bool packed = batch.size() > 1;
+      const bool inputs = gathers_parts || (!packed && holds_input(request, d, batch[0] + d));
+      const double bytes = parts * (inputs ? element : accumulator);
+      const double work = packed ? 2 * parts * element : (gathers_parts ? 0 : bytes);
+      seconds += network.alpha_s + bytes * network.beta_s_per_byte + work * network.gamma_s_per_byte;
     }
   }
   return seconds;

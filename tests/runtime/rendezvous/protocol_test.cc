@@ -77,7 +77,7 @@ TEST(Hello, EveryFieldIsValidated) {
     change(hello);
     return !Hello::decode(hello.encode()).is_ok();
   };
-  EXPECT_TRUE(refused([](Hello& h) { h.version = 2; }));
+  EXPECT_TRUE(refused([](Hello& h) { h.version = kProtocolVersion + 1; }));
   EXPECT_TRUE(refused([](Hello& h) { h.job_id = std::string(kMaxTextBytes + 1, 'j'); }));
   EXPECT_TRUE(refused([](Hello& h) { h.host = std::string(kMaxTextBytes + 1, 'j'); }));
   EXPECT_TRUE(refused([](Hello& h) { h.host_identity = std::string(kMaxTextBytes + 1, 'j'); }));

@@ -24,7 +24,7 @@ class StoreHarness {
     std::string client_nonce;
     std::set<std::uint64_t> asked;  // Requests without an answer yet.
     std::vector<Frame> inbox;
-    std::set<std::uint64_t> failed_contexts;
+    std::set<std::pair<std::uint64_t, int>> failures;  // Of the world, one for each culprit.
     int tables = 0;
   };
 
@@ -190,7 +190,8 @@ class StoreHarness {
     if (action.type == MessageType::failure) {
       const Failure failure = decode_failure(*action.payload).value();
       if (failure.status.code() != StatusCode::stale_epoch) {
-        EXPECT_TRUE(client.failed_contexts.insert(failure.context).second) << "a context failed twice";
+        const int culprit = failure.context == 0 ? failure.culprit_rank : -1;
+        EXPECT_TRUE(client.failures.emplace(failure.context, culprit).second) << "a context failed twice";
       }
     }
     client.inbox.push_back({action.type, action.id, *action.payload});
