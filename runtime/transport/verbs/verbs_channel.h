@@ -22,6 +22,10 @@ class VerbsChannel final : public Channel {
   void commit(std::size_t bytes) override { link_->commit(bytes); }
   std::span<const std::byte> peek() override { return link_->peek(); }
   void consume(std::size_t bytes) override { link_->consume(bytes); }
+  std::size_t send_in_place(std::span<const std::byte> data) override {
+    const std::optional<std::size_t> moved = link_->send_in_place(data);
+    return moved ? *moved : send_some(data);
+  }
   bool progress() override { return link_->progress(); }
   bool drained() const override { return link_->drained(); }
   std::string_view transport() const override { return "verbs"; }

@@ -20,7 +20,8 @@ VerbsLink::VerbsLink(VerbsLinkOptions options)
     : options_(std::move(options)),
       send_(options_.rails.size(), options_.ring_bytes),
       receive_(options_.rails.size(), options_.ring_bytes),
-      polls_left_(options_.polls_before_sleep) {
+      polls_left_(options_.polls_before_sleep),
+      sources_(options_.rails.size() * static_cast<std::size_t>(kVerbsFragmentsPerRail)) {
   for (VerbsRailEnd& end : options_.rails) rails_.emplace_back().end = std::move(end);
 }
 
@@ -131,6 +132,7 @@ void VerbsLink::take(std::size_t index, const ibv_wc& completion) {
   if (completion.wr_id == kControlId) {
     --controls_open_;
   } else {
+    sources_[completion.wr_id % sources_.size()] = nullptr;
     send_.completed(completion.wr_id);
   }
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 
 #include "runtime/transport/verbs/verbs_blocks.h"
 #include "runtime/transport/verbs/verbs_flow.h"
+#include "runtime/transport/verbs/verbs_registrations.h"
 #include "runtime/transport/verbs/verbs_wire.h"
 
 namespace trireme {
@@ -36,6 +38,7 @@ struct VerbsLinkOptions {
   std::vector<VerbsRailEnd> rails;
   std::shared_ptr<VerbsBlock> block;  // Twice ring_bytes.
   std::size_t ring_bytes = 0;
+  std::shared_ptr<VerbsRegistrations> registrations;
   std::string peer;             // "rank 3 (node1, pid 4711)", for messages.
   bool first_to_speak = false;  // The lower rank.
   int polls_before_sleep = 0;   // Calls that look for completions before one asks to be woken.
@@ -59,6 +62,8 @@ class VerbsLink final : public VerbsListener, public std::enable_shared_from_thi
   // As in Channel.
   std::span<std::byte> reserve();
   void commit(std::size_t bytes);
+  // nullopt: not worth it or not possible; to be copied.
+  std::optional<std::size_t> send_in_place(std::span<const std::byte> data);
   std::span<const std::byte> peek();
   void consume(std::size_t bytes);
   bool progress();
@@ -96,6 +101,7 @@ class VerbsLink final : public VerbsListener, public std::enable_shared_from_thi
   void take_error(const Rail& rail, const ibv_wc& completion);
   Status explain(const Rail& rail, const ibv_wc& completion) const;
   void push();
+  std::size_t stage_from_gpu(std::span<const std::byte> data);
   void post_fragment(const VerbsFragment& fragment, const std::byte* source, std::uint32_t key);
   void post_control(std::size_t rail, VerbsMessageKind kind, std::uint64_t value);
   void post(std::size_t rail, ibv_send_wr& request);
@@ -128,6 +134,8 @@ class VerbsLink final : public VerbsListener, public std::enable_shared_from_thi
   std::uint64_t seen_tail_ = 0;  // What peek() has shown.
   std::uint64_t seen_room_ = 0;  // What reserve() has shown.
   Status error_;
+  // What fragments under way are read from, by number, when that is not the send ring.
+  std::vector<std::shared_ptr<VerbsRegistration>> sources_;
   std::function<void()> finished_;
 };
 

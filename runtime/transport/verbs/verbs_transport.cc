@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kLingerMs = 3'000;
 constexpr std::uint64_t kWatchMs = 250;
+constexpr std::size_t kRegisteredBytes = std::size_t{16} << 30;  // Of others' memory, kept at most.
 // Looking at a queue takes a fraction of a microsecond, being woken about ten.
 constexpr int kPollsWithCoresToSpare = 200;
 constexpr int kPollsWithout = 10;
@@ -132,6 +133,7 @@ class VerbsTransport final : public Transport {
   std::vector<std::shared_ptr<VerbsDevice>> devices_;
   std::vector<std::shared_ptr<VerbsMailbox>> mailboxes_;  // As endpoint_.ports.
   std::shared_ptr<VerbsBlocks> blocks_;
+  std::shared_ptr<VerbsRegistrations> registrations_;
   std::shared_ptr<VerbsMeeting> meeting_;
   std::shared_ptr<VerbsLingering> lingering_;
 };
@@ -219,6 +221,7 @@ Status VerbsTransport::start(const VerbsLibrary& verbs) {
   blocks_ = std::make_shared<VerbsBlocks>(devices_);
   // Proves now that a channel's memory can be registered, while another transport can still be chosen.
   TRIREME_RETURN_IF_ERROR(blocks_->acquire(2 * surroundings_.channel_bytes).status());
+  registrations_ = std::make_shared<VerbsRegistrations>(devices_, CudaDriver::system(), kRegisteredBytes);
   return open_mailboxes();
 }
 
@@ -298,6 +301,7 @@ Result<std::unique_ptr<Channel>> VerbsTransport::open(const PeerInfo& peer, std:
   }
   TRIREME_ASSIGN_OR_RETURN(options.block, blocks_->acquire(2 * surroundings_.channel_bytes));
   options.ring_bytes = surroundings_.channel_bytes;
+  options.registrations = registrations_;
   options.peer = peer.to_string();
   options.first_to_speak = surroundings_.world->rank() < peer.rank;
   options.polls_before_sleep = polls_before_sleep();

@@ -163,6 +163,16 @@ std::uint64_t FakeDevices::receiver_not_ready() const {
   return impl_->network.not_ready;
 }
 
+int FakeDevices::registrations() const {
+  const std::lock_guard lock(impl_->network.mutex);
+  return impl_->network.registrations;
+}
+
+int FakeDevices::dma_bufs() const {
+  const std::lock_guard lock(impl_->network.mutex);
+  return impl_->network.dma_bufs;
+}
+
 int FakeDevices::open_objects() const {
   const std::lock_guard lock(impl_->network.mutex);
   return impl_->network.objects;

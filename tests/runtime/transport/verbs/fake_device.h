@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/transport/verbs/device_memory.h"
 #include "runtime/transport/verbs/verbs_library.h"
 
 namespace trireme::test {
@@ -15,6 +16,8 @@ namespace trireme::test {
 struct FakeFaults {
   unsigned drop_datagrams = 0;            // Of a hundred.
   std::size_t lockable_bytes = SIZE_MAX;  // What registrations may add up to.
+  bool no_dma_buf = false;                // The kernel exports none to this device.
+  bool no_peer_memory = false;            // Addresses on a GPU are nobody's.
   bool cut = false;                       // Nothing arrives any more: requests end in retry errors.
 };
 
@@ -33,12 +36,32 @@ class FakeDevices {
   void port_event(int index, bool up);
   std::uint64_t bytes_written(int index) const;  // By WRITEs through that device.
   std::uint64_t receiver_not_ready() const;      // Messages that found no receive posted.
+  int registrations() const;                     // Made so far.
+  int dma_bufs() const;                          // Of these, by dma-buf.
   int open_objects() const;                      // Contexts, queues, queue pairs, regions, routes.
   // A datagram with these bytes to every mailbox there is.
   void send_junk(const void* data, std::size_t bytes);
 
  private:
   struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Memory that the fake CUDA driver says is on a GPU. One object at a time.
+class FakeGpu {
+ public:
+  FakeGpu();
+  ~FakeGpu();
+  const CudaDriver& driver() const;
+  std::byte* allocate(std::size_t bytes);
+  // The next allocation has this address: as an allocator that uses memory again.
+  void reallocate(std::byte* memory);
+  int copies() const;  // To the host.
+  static bool owns(const void* memory);
+
+  struct Impl;
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 

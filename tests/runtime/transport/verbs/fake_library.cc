@@ -127,15 +127,11 @@ int dealloc_pd(ibv_pd* domain) {
   return 0;
 }
 
-ibv_mr* reg_mr(ibv_pd* domain, void* memory, std::size_t bytes, int) {
-  const std::lock_guard lock(the_network->mutex);
-  if (bytes >
-      the_network->faults.lockable_bytes - std::min(the_network->faults.lockable_bytes, the_network->locked_bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
+// REQUIRES: the network's mutex is held.
+ibv_mr* make_region(ibv_pd* domain, void* memory, std::size_t bytes) {
   the_network->locked_bytes += bytes;
   ++the_network->objects;
+  ++the_network->registrations;
   auto* region = new ibv_mr{};
   region->context = domain->context;
   region->pd = domain;
@@ -144,6 +140,28 @@ ibv_mr* reg_mr(ibv_pd* domain, void* memory, std::size_t bytes, int) {
   region->lkey = region->rkey = the_network->next_number++;
   the_network->regions[region->rkey] = region;
   return region;
+}
+
+ibv_mr* reg_mr(ibv_pd* domain, void* memory, std::size_t bytes, int) {
+  const std::lock_guard lock(the_network->mutex);
+  const FakeFaults& faults = the_network->faults;
+  const std::size_t left = faults.lockable_bytes - std::min(faults.lockable_bytes, the_network->locked_bytes);
+  const bool foreign = faults.no_peer_memory && FakeGpu::owns(memory);
+  if (foreign || bytes > left) {
+    errno = foreign ? EFAULT : ENOMEM;
+    return nullptr;
+  }
+  return make_region(domain, memory, bytes);
+}
+
+ibv_mr* reg_dmabuf_mr(ibv_pd* domain, std::uint64_t, std::size_t bytes, std::uint64_t address, int fd, int) {
+  const std::lock_guard lock(the_network->mutex);
+  if (the_network->faults.no_dma_buf || fd < 0) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  ++the_network->dma_bufs;
+  return make_region(domain, reinterpret_cast<void*>(address), bytes);
 }
 
 int dereg_mr(ibv_mr* region) {
@@ -278,6 +296,7 @@ VerbsLibrary fake_library(FakeNetwork* network) {
   library.alloc_pd = alloc_pd;
   library.dealloc_pd = dealloc_pd;
   library.reg_mr = reg_mr;
+  library.reg_dmabuf_mr = reg_dmabuf_mr;
   library.dereg_mr = dereg_mr;
   library.create_comp_channel = create_comp_channel;
   library.destroy_comp_channel = destroy_comp_channel;

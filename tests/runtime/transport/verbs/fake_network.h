@@ -74,6 +74,8 @@ struct FakeNetwork {
   std::vector<std::uint64_t> bytes_written;
   std::uint64_t not_ready = 0;
   int objects = 0;
+  int registrations = 0;
+  int dma_bufs = 0;
   std::uint32_t next_number = 17;
   std::mt19937 random{7};
   bool stopping = false;

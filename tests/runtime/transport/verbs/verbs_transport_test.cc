@@ -1,7 +1,10 @@
 // The transport over devices of the tests' own, with the faults that real ones show rarely.
 #include "runtime/transport/verbs/verbs_transport.h"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -130,6 +133,39 @@ TEST_F(VerbsTransport, WithoutLockableMemoryItSaysWhatUlimitMustBe) {
     }
   });
   EXPECT_EQ(devices_.open_objects(), 0);
+}
+
+TEST_F(VerbsTransport, SendsOutOfTheCallersMemoryUntilDrained) {
+  LocalFabrics ranks = make(2);
+  auto channel = ranks.open(0, 1, 1);
+  auto other = ranks.open(1, 0, 1);
+  std::vector<std::byte> in(3'000'000);
+  on_threads(2, [&](int side) {
+    if (side == 1) {
+      const Status status = receive_all(ranks.rank(1).doorbell(), *other, in);
+      ASSERT_TRUE(status.is_ok()) << status.to_string();
+      return;
+    }
+    Doorbell& bell = ranks.rank(0).doorbell();
+    for (std::size_t bytes : {std::size_t{10}, std::size_t{1'000'000}, std::size_t{7}, std::size_t{1'999'983}}) {
+      auto data = pattern(bytes, bytes);
+      std::span<const std::byte> left = data;
+      Status status = wait_until(bell, *channel, [&] {
+        left = left.subspan(channel->send_in_place(left));
+        return left.empty();
+      });
+      ASSERT_TRUE(status.is_ok()) << status.to_string();
+      status = wait_until(bell, *channel, [&] { return channel->drained(); });
+      ASSERT_TRUE(status.is_ok()) << status.to_string();
+      std::fill(data.begin(), data.end(), std::byte{0});  // Nobody reads it any more.
+    }
+  });
+  std::size_t at = 0;
+  for (std::size_t bytes : {std::size_t{10}, std::size_t{1'000'000}, std::size_t{7}, std::size_t{1'999'983}}) {
+    const auto expected = pattern(bytes, bytes);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), in.begin() + static_cast<std::ptrdiff_t>(at))) << bytes;
+    at += bytes;
+  }
 }
 
 TEST_F(VerbsTransport, APeerThatOpensMuchLaterIsWaitedFor) {
