@@ -19,4 +19,8 @@ std::span<const TransportFactory> contract_transports() {
   return kTable;
 }
 
+std::vector<ContractRow> contract_rows() {
+  return {{"verbs", contract_transports().front(), {}, 0}};
+}
+
 }  // namespace trireme::test
