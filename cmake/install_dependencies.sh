@@ -33,6 +33,12 @@ librdmacm-dev         RDMA connections
 libopenmpi-dev        start under mpirun, MPI as a backend to compare with
 openmpi-bin           mpirun, for the tests
 libpmix-dev           rank and size under mpirun and srun
+qemu-system-x86       tests/rdma_vm: RDMA in a virtual machine
+busybox-static        its first program
+cpio                  its start-up image
+kmod                  the order in which its modules load
+iproute2              its network and RDMA devices
+ibverbs-providers     what drives RDMA devices
 bible-kjv             the English text that the quickstart trains on
 '
 

@@ -11,6 +11,7 @@ namespace {
 // Adds what launchers and the system set.
 std::vector<EnvironmentVariable> with_foreign(std::vector<EnvironmentVariable> own) {
   const std::vector<EnvironmentVariable> foreign = {
+      {"CUDA_VISIBLE_DEVICES", "", "GPUs of this process, as CUDA numbers them"},
       // Open MPI and PMIx.
       {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
       {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
@@ -72,6 +73,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
       {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses, CIDRs; !NAME leaves out; commas"},
       {"TRIREME_TCP_STREAMS", "0", "Sockets between a pair for large messages, at most 16; 0: as the link asks for"},
+      {"TRIREME_VERBS_DEVICES", "", "RDMA devices to use: mlx5_0,mlx5_1:1, or all but some: !mlx5_2"},
+      {"TRIREME_VERBS_RAILS", "4", "RDMA ports that one channel uses side by side, at most 4"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},

@@ -24,6 +24,7 @@ class ChannelContract : public testing::TestWithParam<ContractRow> {
  protected:
   void SetUp() override {
     setenv("TRIREME_TCP_STREAMS", std::to_string(GetParam().streams).c_str(), 1);
+    if (const std::string reason = why_not_here(GetParam().factory); !reason.empty()) GTEST_SKIP() << reason;
     if (!GetParam().hosts) return;
     std::string why_not;
     hosts_ = Namespaces::create(kMostRanks, *GetParam().hosts, why_not);

@@ -10,7 +10,6 @@
 #include "runtime/platform/api/files.h"
 #include "runtime/platform/api/process.h"
 #include "runtime/rendezvous/api/store_server.h"
-#include "runtime/transport/table/api/transport_table.h"
 #include "tests/contract/support.h"
 
 extern char** environ;
@@ -49,7 +48,12 @@ RankProcess start_rank(std::string_view transport, int rank, int size, const Sto
   return {child.is_ok() ? std::move(child).value() : ChildProcess(), UniqueFd(ends[0])};
 }
 
-class PeerDeath : public testing::TestWithParam<TransportFactory> {};
+class PeerDeath : public testing::TestWithParam<TransportFactory> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = why_not_here(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 TEST_P(PeerDeath, AKilledProcessIsNamedAndLeavesNothing) {
   constexpr int kRanks = 3;
@@ -80,7 +84,8 @@ TEST_P(PeerDeath, AKilledProcessIsNamedAndLeavesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, PeerDeath, testing::ValuesIn(transport_table().begin(), transport_table().end()),
+INSTANTIATE_TEST_SUITE_P(Table, PeerDeath,
+                         testing::ValuesIn(contract_transports().begin(), contract_transports().end()),
                          [](const auto& row) { return std::string(row.param.name); });
 
 }  // namespace

@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include <trireme/base/hash.h>
 
 #include "runtime/rendezvous/api/local_worlds.h"
-#include "runtime/transport/table/api/transport_table.h"
 
 namespace trireme::test {
 namespace {
@@ -71,20 +73,6 @@ void LocalFabrics::create_fabrics(const TransportFactory& factory, std::size_t c
   });
 }
 
-std::vector<ContractRow> contract_rows() {
-  std::vector<ContractRow> rows;
-  for (const TransportFactory& factory : transport_table()) rows.push_back({std::string(factory.name), factory, {}, 0});
-  const std::pair<const char*, Addressing> kinds[] = {{"_hosts_ipv4", Addressing::ipv4},
-                                                      {"_hosts_ipv6", Addressing::ipv6},
-                                                      {"_hosts_link_local", Addressing::link_local}};
-  for (const TransportFactory& factory : transport_table()) {
-    if (factory.name != "tcp") continue;
-    rows.push_back({"tcp_striped", factory, {}, 3});
-    for (const auto& [suffix, kind] : kinds) rows.push_back({std::string(factory.name) + suffix, factory, kind, 0});
-  }
-  return rows;
-}
-
 void LocalFabrics::run(const std::function<void(int)>& body) {
   on_threads(size(), body);
 }
@@ -140,6 +128,29 @@ std::size_t open_descriptors() {
   while (readdir(folder) != nullptr) ++count;
   closedir(folder);
   return count;
+}
+
+std::string why_not_here(const TransportFactory& factory) {
+  if (factory.name == "shm" || factory.name == "tcp") return "";
+  // Asking opens devices: once is enough.
+  static std::mutex mutex;
+  static std::map<std::string, std::string, std::less<>> reasons;
+  const std::lock_guard lock(mutex);
+  const auto known = reasons.find(factory.name);
+  if (known != reasons.end()) return known->second;
+  FabricOptions options;
+  options.transports = std::span(&factory, 1);
+  options.forced_transport = factory.name;
+  const auto worlds = LocalFabrics::local_worlds(2);
+  std::string reason;
+  std::mutex reason_mutex;
+  on_threads(2, [&](int r) {
+    const auto fabric = Fabric::create(worlds[static_cast<std::size_t>(r)], options);
+    const std::lock_guard reason_lock(reason_mutex);
+    if (!fabric.is_ok() && fabric.status().code() == StatusCode::unavailable) reason = fabric.status().message();
+  });
+  reasons.emplace(factory.name, reason);
+  return reason;
 }
 
 }  // namespace trireme::test

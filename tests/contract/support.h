@@ -69,4 +69,11 @@ Status exchange_all(Doorbell& doorbell, Channel& channel, std::span<const std::b
 
 std::size_t open_descriptors();
 
+// The transports a suite runs over: the table's, or, in a suite that is built a second
+// time over devices of the tests' own, those.
+std::span<const TransportFactory> contract_transports();
+// Why this machine cannot run a transport that needs hardware; "" when it can. A transport
+// that works everywhere is never excused.
+std::string why_not_here(const TransportFactory& factory);
+
 }  // namespace trireme::test

@@ -49,6 +49,9 @@ class Channel {
 
   // Copies; returns how many bytes moved, 0 when none could.
   virtual std::size_t send_some(std::span<const std::byte> data);
+  // As send_some, but may read the bytes from where they lie until drained() is true: they
+  // must stay and stay unchanged so long. Verbs takes GPU memory here, too.
+  virtual std::size_t send_in_place(std::span<const std::byte> data) { return send_some(data); }
   virtual std::size_t receive_some(std::span<std::byte> data);
 
   // Pushes what is buffered and takes in what has arrived. Returns true when there may
