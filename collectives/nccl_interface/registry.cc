@@ -30,7 +30,8 @@ void leave_all();
 // The C interface's handles mean the same in every thread of the process. Never destroyed:
 // threads may outlive exit().
 Registry& registry() {
-  static Registry& all = [] -> Registry& {
+  static Registry& all = []() -> Registry& {
+    reap_stores();  // Whose own end at exit is thereby registered before, and comes after.
     (void)std::atexit(leave_all);
     return *new Registry;
   }();
@@ -64,7 +65,7 @@ Outcome find_comm(const ::ncclComm* handle, std::shared_ptr<Comm>& comm) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.comms.find(handle);
   if (found == all.comms.end()) {
-    return bad_argument(fmt::format("there is no communicator {} (was it destroyed?)", fmt::ptr(handle)));
+    return bad_argument(fmt::format("there is no communicator {} (was it destroyed?)", static_cast<const void*>(handle)));
   }
   comm = found->second;
   return {};
@@ -109,7 +110,7 @@ Outcome free_memory(void* memory) {
     const std::lock_guard lock(all.mutex);
     const auto found = all.memory.find(memory);
     if (found == all.memory.end()) {
-      return bad_argument(fmt::format("{} did not come from ncclMemAlloc, or was freed already", fmt::ptr(memory)));
+      return bad_argument(fmt::format("{} did not come from ncclMemAlloc, or was freed already", memory));
     }
     of_device = found->second;
     all.memory.erase(found);

@@ -1,6 +1,7 @@
 #include "collectives/nccl_interface/unique_id.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -39,7 +40,10 @@ struct Stores {
 };
 
 Stores& stores() {
-  static Stores& all = *new Stores;
+  static Stores& all = []() -> Stores& {
+    (void)std::atexit(close_stores);
+    return *new Stores;
+  }();
   return all;
 }
 
@@ -63,7 +67,8 @@ Result<std::string> reachable_addresses(int port) {
     const bool v6 = interface.address.find(':') != std::string::npos;
     // The scope of a link-local address means nothing on another host.
     if (interface.loopback || (v6 && interface.address.rfind("fe80", 0) == 0)) continue;
-    found.push_back(fmt::format(v6 ? "[{}]:{}" : "{}:{}", interface.address, port));
+    found.push_back(v6 ? fmt::format("[{}]:{}", interface.address, port)
+                       : fmt::format("{}:{}", interface.address, port));
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const std::string& a, const std::string& b) { return (a[0] == '[') < (b[0] == '['); });
