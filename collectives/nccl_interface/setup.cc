@@ -22,6 +22,7 @@ using Made = Result<std::shared_ptr<Communicator>>;
 
 Made create(std::shared_ptr<World> world) {
   CommunicatorOptions options;
+  options.backend = "ours";  // Whatever TRIREME_BACKEND says: this library is what it would call.
   TRIREME_ASSIGN_OR_RETURN(options.timeout_ms,
                            environment_integer("TRIREME_TIMEOUT_MS", kTimeoutMs, 1, kLongestTimeoutMs));
   return Communicator::create(std::move(world), options);

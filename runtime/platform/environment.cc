@@ -73,6 +73,9 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses, CIDRs; !NAME leaves out; commas"},
       {"TRIREME_TCP_STREAMS", "0", "Sockets between a pair for large messages, at most 16; 0: as the link asks for"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
+      {"TRIREME_BACKEND", "ours", "Who moves the data of communicators: ours, mpi or nccl"},
+      {"TRIREME_BACKEND_FOLDER", "", "Where libtrireme_mpi.so lies, if not in lib/trireme"},
+      {"TRIREME_NCCL_LIBRARY", "", "Absolute path of NVIDIA's libnccl.so.2 for backend nccl"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},
       // Settings of `trireme run`, for what no flag and no configuration file says.
