@@ -19,13 +19,8 @@ int next_serial() {
 
 }  // namespace
 
-Comm::Comm(int rank, int size, Settings settings, Place place, std::string name)
-    : rank_(rank),
-      size_(size),
-      name_(std::move(name)),
-      settings_(std::move(settings)),
-      place_(place),
-      serial_(next_serial()) {}
+Comm::Comm(int rank, int size, Settings settings, Place place)
+    : rank_(rank), size_(size), settings_(std::move(settings)), place_(place), serial_(next_serial()) {}
 
 void Comm::become(Result<std::shared_ptr<Communicator>> made) {
   const std::lock_guard lock(mutex_);
@@ -168,11 +163,6 @@ Outcome Comm::remove_operator(int handle) {
   const std::lock_guard lock(mutex_);
   operators_[static_cast<std::size_t>((handle - kNamedOpCount) % kOperatorsPerComm)].reset();
   return {};
-}
-
-int Comm::next_ordinal() {
-  const std::lock_guard lock(mutex_);
-  return ++ordinal_;
 }
 
 }  // namespace trireme::nccl

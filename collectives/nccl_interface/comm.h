@@ -32,13 +32,11 @@ struct ScaledSum {
 
 class Comm {
  public:
-  // A rank of -1: it is known once the communicator is made. `name` is equal on all its
-  // members and unlike that of any other of them.
-  Comm(int rank, int size, Settings settings, Place place, std::string name);
+  // A rank of -1: it is known once the communicator is made.
+  Comm(int rank, int size, Settings settings, Place place);
 
   int rank() const { return rank_.load(std::memory_order_relaxed); }
   int size() const { return size_.load(std::memory_order_relaxed); }
-  const std::string& name() const { return name_; }
   const Place& place() const { return place_; }
   const Settings& settings() const { return settings_; }
 
@@ -70,16 +68,12 @@ class Comm {
   Outcome remove_operator(int handle);
   Outcome find_operator(int handle, ScaledSum& sum) const;
 
-  // Numbers what its members do together, equally on all of them.
-  int next_ordinal();
-
  private:
   enum class State { starting, ready, failed, finalized, revoked, aborted };
   Outcome usable_locked(std::shared_ptr<Communicator>& communicator, bool broken_too) const;
 
   std::atomic<int> rank_;
   std::atomic<int> size_;
-  const std::string name_;
   const Settings settings_;
   const Place place_;
   const int serial_;
@@ -91,7 +85,6 @@ class Comm {
   Outcome background_;  // What the last background work came to.
   std::shared_ptr<Communicator> communicator_;
   std::vector<std::optional<ScaledSum>> operators_;
-  int ordinal_ = 0;
 };
 
 }  // namespace trireme::nccl

@@ -65,7 +65,8 @@ Outcome find_comm(const ::ncclComm* handle, std::shared_ptr<Comm>& comm) {
   const std::lock_guard lock(all.mutex);
   const auto found = all.comms.find(handle);
   if (found == all.comms.end()) {
-    return bad_argument(fmt::format("there is no communicator {} (was it destroyed?)", static_cast<const void*>(handle)));
+    return bad_argument(
+        fmt::format("there is no communicator {} (was it destroyed?)", static_cast<const void*>(handle)));
   }
   comm = found->second;
   return {};

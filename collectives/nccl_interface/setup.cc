@@ -1,7 +1,6 @@
 #include "collectives/nccl_interface/setup.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include <fmt/core.h>
@@ -49,31 +48,6 @@ Outcome submit_new(Setup setup, ::ncclComm** handle) {
   return outcome;
 }
 
-// The survivors agree, through the store of their parent's world, on a new one, which the
-// first of them hosts.
-Made make_shrunk(Communicator& parent, const std::string& name, const std::vector<int>& survivors) {
-  std::vector<int> members;
-  for (const int rank : survivors) members.push_back(parent.world_rank(rank));
-  const auto own = std::find(survivors.begin(), survivors.end(), parent.rank());
-  UniqueId id{};
-  std::string value;
-  if (own == survivors.begin()) {
-    const Outcome made = make_unique_id(id);
-    if (!made.is_ok()) return io_error(made.text);
-    value.assign(id.internal, sizeof id.internal);
-  }
-  TRIREME_ASSIGN_OR_RETURN(const std::int64_t patience,
-                           environment_integer("TRIREME_TIMEOUT_MS", kTimeoutMs, 1, kLongestTimeoutMs));
-  auto values = parent.world().exchange(name, members, value, Deadline::after_ms(static_cast<std::uint64_t>(patience)));
-  if (!values.is_ok()) return values.status().with_context("shrinking a communicator");
-  if (values.value().front().size() != sizeof id.internal) return data_loss("a malformed id came from the first rank");
-  std::memcpy(id.internal, values.value().front().data(), sizeof id.internal);
-  Meeting meeting;
-  const Outcome decoded = decode_unique_id(id, meeting);
-  if (!decoded.is_ok()) return data_loss(decoded.text);
-  return meet(meeting, static_cast<int>(survivors.size()), static_cast<int>(own - survivors.begin()));
-}
-
 Outcome find_survivors(const Comm& parent, const int* excluded, int count, std::vector<int>& survivors) {
   if (count < 1 || count >= parent.size() || excluded == nullptr) {
     return bad_argument(fmt::format("excludeRanksCount is {}: expected 1 to {}, and a list of as many ranks", count,
@@ -111,7 +85,7 @@ Outcome init_rank(::ncclComm** handle, int ranks, const UniqueId& id, int rank, 
   if (outcome.is_ok()) outcome = decode_unique_id(id, meeting);
   if (!outcome.is_ok()) return outcome;
   Setup setup;
-  setup.comm = std::make_shared<Comm>(rank, ranks, settings, current_place(), meeting.job_id);
+  setup.comm = std::make_shared<Comm>(rank, ranks, settings, current_place());
   setup.make = [meeting, ranks, rank] { return meet(meeting, ranks, rank); };
   return submit_new(std::move(setup), handle);
 }
@@ -141,8 +115,7 @@ Outcome init_all(::ncclComm** handles, int count, const int* devices) {
   group_start();
   for (int rank = 0; rank < count; ++rank) {
     Setup setup;
-    setup.comm =
-        std::make_shared<Comm>(rank, count, Settings(), places[static_cast<std::size_t>(rank)], meeting.job_id);
+    setup.comm = std::make_shared<Comm>(rank, count, Settings(), places[static_cast<std::size_t>(rank)]);
     setup.make = [meeting, count, rank] { return meet(meeting, count, rank); };
     (void)submit_new(std::move(setup), handles + rank);
   }
@@ -169,11 +142,10 @@ Outcome split(const ::ncclComm* parent, int color, int key, ::ncclComm** handle,
   if (outcome.is_ok()) outcome = setup.parent->usable(communicator);
   if (outcome.is_ok()) outcome = read_config(config, &setup.parent->settings(), settings);
   if (!outcome.is_ok()) return outcome;
-  const std::string name = fmt::format("{}/split{}.{}", setup.parent->name(), setup.parent->next_ordinal(), color);
   setup.make = [communicator, color, key] { return communicator->split(color, key); };
   if (color == kSplitNoColor) return submit(std::move(setup));
   // Rank and size are known once all members have said their colors.
-  setup.comm = std::make_shared<Comm>(-1, -1, settings, setup.parent->place(), name);
+  setup.comm = std::make_shared<Comm>(-1, -1, settings, setup.parent->place());
   return submit_new(std::move(setup), handle);
 }
 
@@ -198,11 +170,12 @@ Outcome shrink(const ::ncclComm* parent, const int* excluded, int excluded_count
     return bad_usage("the communicator has failed (" + health.to_string() + "): shrink it with NCCL_SHRINK_ABORT");
   }
   if (flags == kShrinkAbort) communicator->abort("it is being shrunk (ncclCommShrink)");
-  const std::string name = fmt::format("{}/shrink{}", setup.parent->name(), setup.parent->next_ordinal());
   const auto own = std::find(survivors.begin(), survivors.end(), setup.parent->rank());
   setup.comm = std::make_shared<Comm>(static_cast<int>(own - survivors.begin()), static_cast<int>(survivors.size()),
-                                      settings, setup.parent->place(), name);
-  setup.make = [communicator, name, survivors] { return make_shrunk(*communicator, name, survivors); };
+                                      settings, setup.parent->place());
+  setup.make = [communicator, out = std::vector<int>(excluded, excluded + excluded_count)] {
+    return communicator->shrink(out);
+  };
   return submit_new(std::move(setup), handle);
 }
 
