@@ -1,6 +1,5 @@
 #include "collectives/nccl_interface/unique_id.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -8,7 +7,9 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <trireme/platform/environment.h>
 
+#include "runtime/platform/api/address_choice.h"
 #include "runtime/platform/api/process.h"
 #include "runtime/platform/api/sockets.h"
 #include "runtime/rendezvous/api/store_server.h"
@@ -59,22 +60,17 @@ Result<std::unique_ptr<StoreServer>> start_store(const Meeting& meeting) {
   return StoreServer::start(options);
 }
 
-// As many of this host's addresses as an id can hold, shortest first, then loopback.
+// As many of this host's addresses as an id can hold, likely ones first, then loopback.
 Result<std::string> reachable_addresses(int port) {
   TRIREME_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> interfaces, interface_addresses());
-  std::vector<std::string> found;
-  for (const InterfaceAddress& interface : interfaces) {
-    const bool v6 = interface.address.find(':') != std::string::npos;
-    // The scope of a link-local address means nothing on another host.
-    if (interface.loopback || (v6 && interface.address.rfind("fe80", 0) == 0)) continue;
-    found.push_back(v6 ? fmt::format("[{}]:{}", interface.address, port)
-                       : fmt::format("{}:{}", interface.address, port));
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const std::string& a, const std::string& b) { return (a[0] == '[') < (b[0] == '['); });
-  const std::string loopback = fmt::format("127.0.0.1:{}", port);
+  TRIREME_ASSIGN_OR_RETURN(const std::vector<InterfaceAddress> chosen,
+                           select_addresses(interfaces, environment("TRIREME_INTERFACE").value_or(""), false));
+  const std::string loopback = with_port("127.0.0.1", port);
   std::string text;
-  for (const std::string& address : found) {
+  for (const InterfaceAddress& interface : chosen) {
+    // The scope of a link-local address means nothing on another host.
+    if (interface.loopback || is_link_local(interface.address)) continue;
+    const std::string address = with_port(interface.address, port);
     if (text.size() + address.size() + 1 + loopback.size() < kTextBytes) text += address + ",";
   }
   return text + loopback;
