@@ -1,5 +1,6 @@
 #include "collectives/mpi/mpi_backend.h"
 
+#include <algorithm>
 #include <array>
 #include <climits>
 
