@@ -1,9 +1,10 @@
 # The installed package: libtrireme.so, headers, find_package(Trireme), trireme.pc.
 #
 # The shared library is made of the object files of every library a program may link:
-# all of layers.txt but the launcher, which is a program and not for linking. Users get
-# one target and need none of our dependencies' development packages. The package is
-# relocatable: its files find each other by their own place.
+# all of layers.txt but the launcher, which is a program and not for linking, and NCCL's
+# interface, which is a library of its own. Users get one target and need none of our
+# dependencies' development packages. The package is relocatable: its files find each other
+# by their own place.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,7 +12,7 @@ set(trireme_objects "")
 set(trireme_packaged "")
 foreach(folder IN LISTS TRIREME_FOLDERS)
   trireme_target_name(${folder} target)
-  if(folder MATCHES "^launcher" OR NOT TARGET ${target})
+  if(folder MATCHES "^launcher|/nccl_interface$" OR NOT TARGET ${target})
     continue()
   endif()
   list(APPEND trireme_packaged ${target})

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include <trireme/base/hash.h>
+#include <trireme/platform/environment.h>
 
 #include "collectives/communicator_impl.h"
 #include "collectives/execute/reproducible.h"
@@ -30,11 +31,15 @@ Work::Work(std::shared_ptr<Operation> operation) : operation_(std::move(operatio
 
 Status Work::wait() {
   if (operation_ == nullptr) return {};
+  if (operation_->foreign != nullptr) return operation_->foreign->wait(*operation_->foreign_call);
   if (operation_->done()) return operation_->status();
   return operation_->core->wait(*operation_);
 }
 
 bool Work::test() {
+  if (operation_ != nullptr && operation_->foreign != nullptr) {
+    return operation_->foreign->test(*operation_->foreign_call);
+  }
   if (operation_ == nullptr || operation_->done()) return true;
   operation_->core->poll();
   return operation_->done();
@@ -57,11 +62,12 @@ Status Communicator::Impl::call_alone(const Call& call, const CallDetails* detai
 }
 
 Status Communicator::Impl::call(const Call& call, const void* input, void* output, Details details) {
-  if (group != nullptr || details != nullptr || is_staged(call)) {
+  if (group != nullptr || details != nullptr || foreign != nullptr || is_staged(call)) {
     Work work = begin(call, input, output, std::move(details));
     if (group == nullptr) return work.wait();
     group->works.push_back(work);
     // Accepted: what becomes of it, the group's end will say.
+    if (foreign != nullptr) return work.operation_->foreign_call->status;
     return work.operation_->done() ? work.operation_->status() : Status::ok();
   }
   TRIREME_RETURN_IF_ERROR(validate_call(call, nullptr, input, output, core->rank(), core->size()));
@@ -98,7 +104,32 @@ std::shared_ptr<Work::Operation> Communicator::Impl::new_operation() {
   return pool.back();
 }
 
+void Communicator::Impl::adopt(std::unique_ptr<BackendCommunicator> backend) {
+  if (backend == nullptr) return;
+  const std::weak_ptr<Core> health = core;
+  foreign = std::make_shared<Foreign>(std::move(backend), core->engine()->timeout_ms(), [health]() -> Status {
+    const std::shared_ptr<Core> alive = health.lock();
+    return alive != nullptr ? alive->status() : aborted("the communicator is gone");
+  });
+}
+
+Work Communicator::Impl::begin_foreign(const Call& call, const void* input, void* output, Details details) {
+  auto operation = std::make_shared<Work::Operation>();
+  operation->foreign = foreign;
+  const Status valid = validate_call(call, details.get(), input, output, core->rank(), core->size());
+  if (valid.is_ok()) {
+    operation->foreign_call = foreign->start(call, std::move(details), input, output);
+  } else {
+    operation->foreign_call = std::make_shared<ForeignOperation>();
+    operation->foreign_call->status = valid;
+  }
+  return Work(std::move(operation));
+}
+
 Work Communicator::Impl::begin(const Call& call, const void* input, void* output, Details details) {
+  if (foreign != nullptr && call.kind != CallKind::split) {
+    return begin_foreign(call, input, output, std::move(details));
+  }
   std::shared_ptr<Work::Operation> operation = new_operation();
   operation->core = core;
   Status valid = validate_call(call, details.get(), input, output, core->rank(), core->size());
@@ -135,7 +166,7 @@ Work Communicator::Impl::call_async(const Call& call, const void* input, void* o
   Work work = begin(call, input, output, std::move(details));
   if (group != nullptr) {
     group->works.push_back(work);
-  } else {
+  } else if (foreign == nullptr) {
     core->leave_to_progress_thread();
   }
   return work;
@@ -146,6 +177,7 @@ Work Communicator::Impl::call_async(const Call& call, const void* input, void* o
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Communicator::~Communicator() {
+  impl_->foreign.reset();  // Ends what is in flight there, unless a Work outlives us.
   impl_->core->close();
   for (const auto& operation : impl_->pool) {
     if (operation.use_count() == 1) operation->core.reset();
@@ -161,6 +193,14 @@ Result<std::shared_ptr<Communicator>> Communicator::create(std::shared_ptr<World
   auto impl = std::make_unique<Impl>();
   const std::uint64_t context = engine->first_context();
   impl->core = std::make_shared<Core>(std::move(engine), context, std::move(members));
+  const std::string backend =
+      options.backend.empty() ? environment("TRIREME_BACKEND").value_or("ours") : options.backend;
+  if (options.reproducible && backend != "ours") {
+    return unsupported("backend " + backend + ": only ours has reproducible sums (CommunicatorOptions::reproducible)");
+  }
+  BackendResult made = make_backend(backend, impl->core->engine()->shared_world());
+  if (!made.is_ok()) return made.status();
+  impl->adopt(std::move(made).value());
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
@@ -186,6 +226,10 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   const std::int32_t own[2] = {color, key};
   TRIREME_RETURN_IF_ERROR(impl_->call(make_call(CallKind::split, 2, DataType::i32), own, all.data()));
   const std::uint64_t number = core.next_split();
+  std::unique_ptr<BackendCommunicator> part;
+  if (impl_->foreign != nullptr) {
+    TRIREME_ASSIGN_OR_RETURN(part, impl_->foreign->backend().split(color, key));
+  }
   if (color < 0) return std::shared_ptr<Communicator>();
   std::vector<int> ranks;
   for (int rank = 0; rank < core.size(); ++rank) {
@@ -198,12 +242,14 @@ Result<std::shared_ptr<Communicator>> Communicator::split(int color, int key) {
   const std::uint64_t context = hash64(fmt::format("{}/{}/{}", core.context(), number, color)) & ~std::uint64_t{1};
   auto impl = std::make_unique<Impl>();
   impl->core = std::make_shared<Core>(core.engine(), context, std::move(ranks), core.survivors());
+  impl->adopt(std::move(part));
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
 Result<std::shared_ptr<Communicator>> Communicator::shrink(const std::vector<int>& excluded) {
   Core& core = *impl_->core;
   if (impl_->group != nullptr) return invalid_argument("shrink() inside a group: end the group first");
+  if (impl_->foreign != nullptr) return unsupported("shrink(): backend " + backend().name + " cannot shrink");
   std::vector<int> candidates;
   for (int rank = 0; rank < core.size(); ++rank) {
     const bool out = std::find(excluded.begin(), excluded.end(), rank) != excluded.end();
@@ -230,10 +276,22 @@ Result<std::shared_ptr<Communicator>> Communicator::shrink(const std::vector<int
   return std::shared_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
+const BackendInfo& Communicator::backend() const {
+  static const BackendInfo ours = [] {
+    BackendInfo info;
+    info.name = "ours";
+    info.version = "Trireme";
+    return info;
+  }();
+  return impl_->foreign != nullptr ? impl_->foreign->backend().info() : ours;
+}
+
 void Communicator::poll() {
+  if (impl_->foreign != nullptr) impl_->foreign->poll();
   impl_->core->poll();
 }
 Status Communicator::status() const {
+  if (impl_->foreign != nullptr && !impl_->foreign->status().is_ok()) return impl_->foreign->status();
   return impl_->core->status();
 }
 void Communicator::abort(const std::string& reason) {
@@ -242,8 +300,9 @@ void Communicator::abort(const std::string& reason) {
 
 std::string Communicator::explain() const {
   const Core& core = *impl_->core;
-  std::string text = fmt::format("communicator of {} ranks, context {:016x}, deadline {} ms\n", core.size(),
-                                 core.context(), core.engine()->timeout_ms());
+  std::string text =
+      fmt::format("backend {} ({})\ncommunicator of {} ranks, context {:016x}, deadline {} ms\n", backend().name,
+                  backend().version, core.size(), core.context(), core.engine()->timeout_ms());
   for (int rank = 0; rank < core.size(); ++rank) {
     if (rank == core.rank()) continue;
     text += fmt::format("to rank {}: {}\n", rank,

@@ -25,6 +25,8 @@ void Group::add(Communicator& member) {
   TRIREME_CHECK(impl.group == nullptr, "a communicator is in one group at a time; end the other one first");
   impl.group = impl_;
   impl_->members.push_back(&impl);
+  // Fails where the backend is broken, which the calls then say.
+  if (impl.foreign != nullptr) (void)impl.foreign->backend().begin_group();
 }
 
 namespace {
@@ -53,16 +55,20 @@ Status Group::end() {
   impl_->members.clear();
   impl_->works.clear();
   std::vector<Core*> cores;
+  Status first;
   for (Communicator::Impl* member : members) {
     member->group.reset();
-    if (member->core->size() > 1) cores.push_back(member->core.get());
+    if (member->foreign != nullptr) {
+      const Status ended = member->foreign->backend().end_group();
+      if (first.is_ok()) first = ended;
+    } else if (member->core->size() > 1)
+      cores.push_back(member->core.get());
   }
   drive_all(std::move(cores), [&](const Core& core) {
     return std::all_of(works.begin(), works.end(), [&](const Work& work) {
       return work.operation_->done() || work.operation_->core.get() != &core;
     });
   });
-  Status first;
   for (Work& work : works) {
     const Status status = work.wait();  // Done, unless it is a message of a rank that is alone.
     if (first.is_ok()) first = status;

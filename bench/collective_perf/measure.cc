@@ -1,10 +1,12 @@
 #include "bench/collective_perf/measure.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <trireme/collectives/group.h>
 #include <trireme/platform/clock.h>
 
+#include "bench/collective_perf/device_buffers.h"
 #include "bench/collective_perf/pattern.h"
 
 namespace trireme::bench {
@@ -30,9 +32,11 @@ double bus_factor(Collective collective, int ranks) {
 // One (size, type, operation, root): buffers, the call, the check.
 class Measurement {
  public:
-  Measurement(Communicator& communicator, const Subject& subject, const PerfOptions& options, DataType type,
-              ReduceOp op, int root, std::uint64_t bytes, std::vector<std::byte>& input, std::vector<std::byte>& output)
-      : c_(communicator),
+  Measurement(Communicator& control, Communicator& communicator, const Subject& subject, const PerfOptions& options,
+              DataType type, ReduceOp op, int root, std::uint64_t bytes, std::vector<std::byte>& input,
+              std::vector<std::byte>& output, DeviceBuffers* device)
+      : control_(control),
+        c_(communicator),
         subject_(subject),
         collective_(subject.collective),
         options_(options),
@@ -41,7 +45,8 @@ class Measurement {
         root_(root),
         pattern_(type, op, communicator.size()),
         input_(input.data()),
-        output_(output.data()) {
+        output_(output.data()),
+        device_(device) {
     const auto ranks = static_cast<std::uint64_t>(c_.size());
     const bool by_rank = has_parts(collective_);
     count_ = bytes / size_of(type) / (by_rank ? ranks : 1);
@@ -55,6 +60,7 @@ class Measurement {
     row.redop = plan::reduces(collective_) ? std::string(to_string(op_)) : "none";
     row.root = subject_.rooted() ? root_ : -1;
     row.ranks = c_.size();
+    row.backend = c_.backend().name;
     row.bytes = bytes_;
     row.count = count_;
     TRIREME_ASSIGN_OR_RETURN(row.out_of_place, time(false));
@@ -83,9 +89,13 @@ class Measurement {
     return is_in_place(in_place) && plan::scatters(collective_) ? input_ + own_offset() : output_;
   }
 
+  std::byte* call_source(bool in_place) const { return where(source(in_place)); }
+  std::byte* call_target(bool in_place) const { return where(target(in_place)); }
+  std::byte* where(std::byte* host) const { return device_ != nullptr ? device_->of(host) : host; }
+
   Status call(bool in_place) {
-    const std::byte* in = source(in_place);
-    std::byte* out = target(in_place);
+    const std::byte* in = call_source(in_place);
+    std::byte* out = call_target(in_place);
     if (subject_.messages) return exchange_messages(in, out, options_.blocking ? 1 : options_.aggregated);
     if (!options_.blocking) return call_async(in, out);
     switch (collective_) {
@@ -155,12 +165,13 @@ class Measurement {
     return {};
   }
 
-  void fill(bool in_place) {
+  Status fill(bool in_place) {
     const bool scatters = plan::scatters(collective_);
     const auto ranks = static_cast<std::uint64_t>(c_.size());
     const bool all_parts = scatters || collective_ == Collective::all_to_all;
     std::fill_n(target(in_place), bytes_ / (scatters ? ranks : 1), std::byte{0x77});
     pattern_.fill(source(in_place), c_.rank(), 0, count_ * (all_parts ? ranks : 1));
+    return device_ != nullptr ? device_->upload(bytes_) : Status::ok();
   }
 
   // Of the parts of all ranks, each holding elements from `first` on of its rank's input.
@@ -201,15 +212,15 @@ class Measurement {
   }
 
   Result<Timing> time(bool in_place) {
-    fill(in_place);
+    TRIREME_RETURN_IF_ERROR(fill(in_place));
     for (int i = 0; i < options_.warmup; ++i) TRIREME_RETURN_IF_ERROR(call(in_place));
-    TRIREME_RETURN_IF_ERROR(c_.barrier());
+    TRIREME_RETURN_IF_ERROR(control_.barrier());
     const std::uint64_t start = system_clock().now_ns();
     for (int i = 0; i < options_.iterations; ++i) TRIREME_RETURN_IF_ERROR(call(in_place));
     const std::uint64_t end = system_clock().now_ns();
     const int operations = options_.iterations * (options_.blocking ? 1 : options_.aggregated);
     double seconds = static_cast<double>(end - start) * 1e-9 / operations;
-    TRIREME_RETURN_IF_ERROR(c_.all_reduce(&seconds, &seconds, 1, DataType::f64, ReduceOp::average));
+    TRIREME_RETURN_IF_ERROR(control_.all_reduce(&seconds, &seconds, 1, DataType::f64, ReduceOp::average));
     Timing timing;
     timing.time_us = seconds * 1e6;
     timing.algbw_gb_s = seconds > 0 ? static_cast<double>(bytes_) * 1e-9 / seconds : 0;
@@ -222,22 +233,24 @@ class Measurement {
   Result<std::int64_t> check(bool in_place) {
     std::int64_t wrong = 0;
     for (int i = 0; i < options_.checks; ++i) {
-      TRIREME_RETURN_IF_ERROR(c_.barrier());
-      fill(in_place);
+      TRIREME_RETURN_IF_ERROR(control_.barrier());
+      TRIREME_RETURN_IF_ERROR(fill(in_place));
       // Several in-place operations in a row would reduce results again.
       if (subject_.messages) {
-        TRIREME_RETURN_IF_ERROR(exchange_messages(source(in_place), target(in_place), 1));
+        TRIREME_RETURN_IF_ERROR(exchange_messages(call_source(in_place), call_target(in_place), 1));
       } else if (options_.blocking || options_.aggregated == 1) {
         TRIREME_RETURN_IF_ERROR(call(in_place));
       } else {
-        TRIREME_RETURN_IF_ERROR(start(source(in_place), target(in_place)).wait());
+        TRIREME_RETURN_IF_ERROR(start(call_source(in_place), call_target(in_place)).wait());
       }
+      if (device_ != nullptr) TRIREME_RETURN_IF_ERROR(device_->download(bytes_));
       wrong += static_cast<std::int64_t>(wrong_here(in_place));
     }
-    TRIREME_RETURN_IF_ERROR(c_.all_reduce(&wrong, &wrong, 1, DataType::i64, ReduceOp::sum));
+    TRIREME_RETURN_IF_ERROR(control_.all_reduce(&wrong, &wrong, 1, DataType::i64, ReduceOp::sum));
     return wrong;
   }
 
+  Communicator& control_;
   Communicator& c_;
   const Subject subject_;
   const Collective collective_;
@@ -248,30 +261,69 @@ class Measurement {
   Pattern pattern_;
   std::byte* input_;
   std::byte* output_;
+  DeviceBuffers* device_;  // Where the calls find the buffers, if not here.
   std::uint64_t count_ = 0;
   std::uint64_t bytes_ = 0;
 };
 
 }  // namespace
 
-Status measure(Communicator& communicator, const Subject& subject, const PerfOptions& options,
-               const std::function<void(const Row&)>& on_row) {
+namespace {
+
+// The buffers of all measurements, touched once; the device's when a contender needs them.
+struct Buffers {
+  std::vector<std::byte> input;
+  std::vector<std::byte> output;
+  std::unique_ptr<DeviceBuffers> device;
+};
+
+Result<Buffers> make_buffers(const std::vector<Communicator*>& contenders, const PerfOptions& options) {
+  Buffers buffers;
+  buffers.input.resize(options.max_bytes);
+  buffers.output.resize(options.max_bytes);
+  for (const Communicator* contender : contenders) {
+    if (contender->backend().host_memory || buffers.device != nullptr) continue;
+    TRIREME_ASSIGN_OR_RETURN(buffers.device,
+                             DeviceBuffers::create(contender->world().local_rank(), buffers.input, buffers.output));
+  }
+  return buffers;
+}
+
+}  // namespace
+
+Status measure(Communicator& control, const std::vector<Communicator*>& contenders, const Subject& subject,
+               const PerfOptions& options, const MeasureCallbacks& callbacks) {
   std::vector<int> roots = options.roots;
   if (!subject.rooted()) roots = {0};
   if (roots.front() == -1) {
     roots.clear();
-    for (int rank = 0; rank < communicator.size(); ++rank) roots.push_back(rank);
+    for (int rank = 0; rank < control.size(); ++rank) roots.push_back(rank);
   }
-  // One pair of buffers for all sizes, touched once.
-  std::vector<std::byte> input(options.max_bytes);
-  std::vector<std::byte> output(options.max_bytes);
+  TRIREME_ASSIGN_OR_RETURN(Buffers buffers, make_buffers(contenders, options));
+  // All contenders on one row, then the next.
+  const auto measure_row = [&](DataType type, ReduceOp op, int root, std::uint64_t bytes) -> Status {
+    double first_us = 0;
+    for (Communicator* contender : contenders) {
+      DeviceBuffers* device = contender->backend().host_memory ? nullptr : buffers.device.get();
+      auto row = Measurement(control, *contender, subject, options, type, op, root, bytes, buffers.input,
+                             buffers.output, device)
+                     .run();
+      if (row.status().code() == StatusCode::unsupported) {
+        callbacks.on_refusal(row.status());
+        continue;
+      }
+      if (!row.is_ok()) return row.status();
+      if (first_us == 0) first_us = row->out_of_place.time_us;
+      if (first_us > 0) row->ratio = row->out_of_place.time_us / first_us;
+      callbacks.on_row(row.value());
+    }
+    return {};
+  };
   for (const DataType type : options.types) {
     for (const ReduceOp op : options.ops) {
       for (const int root : roots) {
         for (const std::uint64_t bytes : sizes_of(options)) {
-          TRIREME_ASSIGN_OR_RETURN(
-              const Row row, Measurement(communicator, subject, options, type, op, root, bytes, input, output).run());
-          on_row(row);
+          TRIREME_RETURN_IF_ERROR(measure_row(type, op, root, bytes));
         }
       }
     }

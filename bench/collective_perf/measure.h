@@ -28,13 +28,22 @@ struct Row {
   int ranks = 0;
   std::uint64_t bytes = 0;  // As nccl-tests counts: of the larger buffer.
   std::uint64_t count = 0;  // Elements per rank.
+  std::string backend;      // Who moved the data.
+  double ratio = 1;         // Of its out-of-place time to the first backend's, of the same work.
   Timing out_of_place;
   Timing in_place;
   bool has_in_place = true;
 };
 
-// Collective over the communicator. `on_row` is called on every rank as rows come.
-Status measure(Communicator& communicator, const Subject& subject, const PerfOptions& options,
-               const std::function<void(const Row&)>& on_row);
+// Every row is measured on each of `contenders` in turn, communicators of the same ranks on
+// different backends; `control` is one of our own, on which ranks meet between. What a
+// backend does not support (Status unsupported) `on_refusal` gets instead of a row.
+// Collective over the communicators; the callbacks are called on every rank.
+struct MeasureCallbacks {
+  std::function<void(const Row&)> on_row;
+  std::function<void(const Status&)> on_refusal;
+};
+Status measure(Communicator& control, const std::vector<Communicator*>& contenders, const Subject& subject,
+               const PerfOptions& options, const MeasureCallbacks& callbacks);
 
 }  // namespace trireme::bench

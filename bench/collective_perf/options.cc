@@ -1,7 +1,10 @@
 #include "bench/collective_perf/options.h"
 
-#include <fmt/core.h>
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <trireme/base/units.h>
+#include <trireme/collectives/backend.h>
 #include <CLI/CLI.hpp>
 
 namespace trireme::bench {
@@ -81,8 +84,12 @@ Status check_numbers(const Texts& texts, const PerfOptions& options) {
   }
   if (texts.blocking != 0 && texts.blocking != 1)
     return invalid_argument(fmt::format("-z {}: expected 0 or 1", texts.blocking));
-  if (options.backend != "ours")
-    return invalid_argument(fmt::format("--backend {}: this build has only 'ours'", options.backend));
+  const std::vector<std::string> known = backend_names();
+  for (const std::string& backend : options.backends()) {
+    if (std::find(known.begin(), known.end(), backend) != known.end()) continue;
+    return invalid_argument(
+        fmt::format("--backend or --compare {}: expected one of {}", backend, fmt::join(known, ", ")));
+  }
   return {};
 }
 
@@ -103,7 +110,8 @@ void declare(CLI::App& app, Texts& texts, PerfOptions& options) {
   app.add_option("-t,--nthreads", options.threads, "Ranks as threads, when this process is alone");
   app.add_option("-g,--ngpus", options.devices_per_thread, "Ranks per thread: multiplies -t");
   app.add_option("-J,--json", options.json_path, "Also write the rows to this file");
-  app.add_option("--backend", options.backend, "Who communicates: ours");
+  app.add_option("--backend", options.backend, "Who communicates: ours, mpi or nccl (default ours)");
+  app.add_option("--compare", options.compare, "More backends, measured side by side: mpi,nccl")->delimiter(',');
   app.add_option("--algorithm", options.algorithm, "Force an algorithm (as TRIREME_ALGORITHM)");
   app.add_option("--transport", options.transport, "Force a transport (as TRIREME_TRANSPORT)");
   app.add_flag("--reproducible", options.reproducible, "Floating-point sums whose bits do not depend on order");
@@ -133,6 +141,14 @@ Result<PerfOptions> parse_perf_options(const Subject& subject, int argc, const c
   options.roots = {texts.root};
   options.blocking = texts.blocking == 1;
   return options;
+}
+
+std::vector<std::string> PerfOptions::backends() const {
+  std::vector<std::string> all = {backend};
+  for (const std::string& name : compare) {
+    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+  }
+  return all;
 }
 
 std::vector<std::uint64_t> sizes_of(const PerfOptions& options) {

@@ -28,11 +28,14 @@ struct PerfOptions {
   int threads = 1;               // Ranks of this process when it is alone.
   int devices_per_thread = 1;    // Multiplies threads, as in nccl-tests.
   std::string backend = "ours";
+  std::vector<std::string> compare;  // More backends, measured beside it.
   std::string json_path;
   std::string algorithm;
   std::string transport;
   std::int64_t timeout_ms = 0;
   bool reproducible = false;
+  // All that are measured, each once.
+  std::vector<std::string> backends() const;
   int local_ranks() const { return threads * devices_per_thread; }
 };
 

@@ -17,6 +17,33 @@ void complain(const Subject& subject, const Status& status) {
   std::fprintf(stderr, "%s: %s\n", std::string(subject.program).c_str(), status.to_string().c_str());
 }
 
+// The backends that are measured, the first to compare the others with. Ours is `control`.
+Result<std::vector<std::shared_ptr<Communicator>>> make_contenders(
+    const PerfOptions& options, CommunicatorOptions how, const Result<std::shared_ptr<Communicator>>& control) {
+  if (!control.is_ok()) return control.status();
+  std::vector<std::shared_ptr<Communicator>> contenders;
+  for (const std::string& backend : options.backends()) {
+    if (backend == "ours") {
+      contenders.push_back(control.value());
+      continue;
+    }
+    how.backend = backend;
+    how.reproducible = false;
+    // Shares the control's World, which lives as long as it.
+    const std::shared_ptr<World> world(control.value(), &control.value()->world());
+    TRIREME_ASSIGN_OR_RETURN(contenders.emplace_back(), Communicator::create(world, how));
+  }
+  return contenders;
+}
+
+std::vector<std::string> describe(const std::vector<std::shared_ptr<Communicator>>& contenders) {
+  std::vector<std::string> texts;
+  for (const auto& contender : contenders) {
+    texts.push_back(contender->backend().name + " (" + contender->backend().version + ")");
+  }
+  return texts;
+}
+
 // One rank's part. Returns the exit code.
 int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr<World> world) {
   CommunicatorOptions how;
@@ -24,11 +51,14 @@ int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr
   how.transport = options.transport;
   how.timeout_ms = options.timeout_ms;
   how.reproducible = options.reproducible;
-  auto communicator = Communicator::create(std::move(world), how);
-  if (!communicator.is_ok()) {
-    complain(subject, communicator.status());
-    return exit_code(communicator.status().code());
+  how.backend = "ours";
+  auto communicator = Communicator::create(world, how);
+  auto contenders = make_contenders(options, how, communicator);
+  if (!contenders.is_ok()) {
+    complain(subject, contenders.status());
+    return exit_code(contenders.status().code());
   }
+  world.reset();
   Communicator& c = *communicator.value();
   if (options.roots.front() >= c.size()) {
     complain(subject,
@@ -36,13 +66,22 @@ int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr
     return 2;
   }
   std::vector<Row> rows;
+  int refused = 0;
   std::vector<std::string> ranks;
   for (int rank = 0; rank < c.size(); ++rank) ranks.push_back(c.world().peer(rank).to_string());
-  if (c.rank() == 0) print_header(options, ranks);
-  const Status status = measure(c, subject, options, [&](const Row& row) {
+  if (c.rank() == 0) print_header(options, ranks, describe(contenders.value()));
+  MeasureCallbacks callbacks;
+  callbacks.on_row = [&](const Row& row) {
     rows.push_back(row);
-    if (c.rank() == 0) print_row(row);
-  });
+    if (c.rank() == 0) print_row(row, options);
+  };
+  callbacks.on_refusal = [&](const Status& why) {
+    refused += 1;
+    if (c.rank() == 0) print_refusal(why);
+  };
+  std::vector<Communicator*> measured;
+  for (const auto& contender : contenders.value()) measured.push_back(contender.get());
+  const Status status = measure(c, measured, subject, options, callbacks);
   if (!status.is_ok()) {
     complain(subject, status);
     return 1;
@@ -60,6 +99,8 @@ int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr
       }
     }
   }
+  // Asked for one thing that the backend cannot do: nothing was measured.
+  if (rows.empty() && refused > 0) return 2;
   return wrong > 0 ? 1 : 0;
 }
 

@@ -27,7 +27,8 @@ void say(const std::string& text) {
 
 }  // namespace
 
-void print_header(const PerfOptions& options, const std::vector<std::string>& ranks) {
+void print_header(const PerfOptions& options, const std::vector<std::string>& ranks,
+                  const std::vector<std::string>& backends) {
   const std::string step = options.step_factor > 1 ? fmt::format("{}(factor)", options.step_factor)
                                                    : fmt::format("{}(bytes)", options.step_bytes);
   std::string text = fmt::format(
@@ -37,7 +38,11 @@ void print_header(const PerfOptions& options, const std::vector<std::string>& ra
       options.iterations, options.aggregated, options.checks);
   text += "# Using ranks\n";
   for (const std::string& rank : ranks) text += "#  " + rank + "\n";
+  for (const std::string& backend : backends) text += "# Backend " + backend + "\n";
   text += "#\n";
+  if (!options.compare.empty()) {
+    text += "# The last two columns: the backend, and its time out of place as a multiple of the first one's.\n";
+  }
   text += fmt::format(
       "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place          \n", "", "",
       "", "", "");
@@ -49,7 +54,11 @@ void print_header(const PerfOptions& options, const std::vector<std::string>& ra
   say(text);
 }
 
-void print_row(const Row& row) {
+void print_refusal(const Status& why) {
+  say("# " + why.to_string() + "\n");
+}
+
+void print_row(const Row& row, const PerfOptions& options) {
   std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", row.bytes, row.count, nccl_name(row.type),
                                  row.redop, row.root);
   for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
@@ -60,6 +69,7 @@ void print_row(const Row& row) {
     text += fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", time_text(timing->time_us), timing->algbw_gb_s,
                         timing->busbw_gb_s, wrong_text(*timing));
   }
+  if (!options.compare.empty()) text += fmt::format("  {:>6}  {:>6.2f}", row.backend, row.ratio);
   say(text + "\n");
 }
 
@@ -98,7 +108,7 @@ Status write_json(const std::string& path, const std::vector<Row>& rows, const P
       object["redop"] = row.redop;
       object["ranks"] = row.ranks;
       object["bytes"] = row.bytes;
-      object["backend"] = options.backend;
+      object["backend"] = row.backend;
       object["in_place"] = in_place;
       object["time_us"] = timing.time_us;
       object["algbw_gb_s"] = timing.algbw_gb_s;

@@ -11,8 +11,12 @@
 
 namespace trireme::bench {
 
-void print_header(const PerfOptions& options, const std::vector<std::string>& ranks);
-void print_row(const Row& row);
+// `backends`: what is measured, with versions.
+void print_header(const PerfOptions& options, const std::vector<std::string>& ranks,
+                  const std::vector<std::string>& backends);
+// With --compare also the backend, and its time as a multiple of the first one's.
+void print_row(const Row& row, const PerfOptions& options);
+void print_refusal(const Status& why);
 // Returns the number of wrong elements.
 std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& options);
 // A list of {"op","type","redop","ranks","bytes","backend","in_place","time_us",

@@ -38,6 +38,7 @@
 #include <trireme/kernels/matmul.h>
 #include <trireme/kernels/reduce.h>
 #include <trireme/kernels/transformer.h>
+#include <trireme/collectives/backend.h>
 #include <trireme/collectives/communicator.h>
 #include <trireme/collectives/group.h>
 #include <trireme/collectives/reduction.h>

@@ -76,6 +76,9 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_VERBS_DEVICES", "", "RDMA devices to use: mlx5_0,mlx5_1:1, or all but some: !mlx5_2"},
       {"TRIREME_VERBS_RAILS", "4", "RDMA ports that one channel uses side by side, at most 4"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
+      {"TRIREME_BACKEND", "ours", "Who moves the data of communicators: ours, mpi or nccl"},
+      {"TRIREME_BACKEND_FOLDER", "", "Where libtrireme_mpi.so lies, if not in lib/trireme"},
+      {"TRIREME_NCCL_LIBRARY", "", "Absolute path of NVIDIA's libnccl.so.2 for backend nccl"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},
       // Settings of `trireme run`, for what no flag and no configuration file says.

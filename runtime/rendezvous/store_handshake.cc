@@ -36,6 +36,9 @@ void StoreState::on_proof(ConnectionId connection, const Frame& frame, std::uint
     return refuse(connection, permission_denied("wrong secret: it is not the one of job \"" + config_.job_id + "\""),
                   now_ms, out);
   }
+  if (config_.world_size == 0 && client.hello.epoch == config_.epoch) {
+    begin_epoch(config_.epoch, static_cast<int>(client.hello.world_size), out);
+  }
   const Status verdict = admissible(client.hello);
   if (!verdict.is_ok()) return refuse(connection, verdict, now_ms, out);
 

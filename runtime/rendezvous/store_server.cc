@@ -18,9 +18,9 @@ StoreServer::StoreServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreServer::~StoreServer() = default;
 
 Result<std::unique_ptr<StoreServer>> StoreServer::start(StoreServerOptions options) {
-  if (options.world_size < 1 || options.world_size > store::kMaxWorldSize) {
-    return invalid_argument(
-        fmt::format("a store for {} ranks: expected 1 to {}", options.world_size, store::kMaxWorldSize));
+  if (options.world_size < 0 || options.world_size > store::kMaxWorldSize) {
+    return invalid_argument(fmt::format("a store for {} ranks: expected 1 to {}, or 0 to let the first rank say it",
+                                        options.world_size, store::kMaxWorldSize));
   }
   if (options.job_id.size() > store::kMaxTextBytes) {
     return invalid_argument(

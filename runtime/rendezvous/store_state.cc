@@ -29,7 +29,7 @@ Action Action::send_to(ConnectionId connection, MessageType type, std::uint64_t 
 }
 
 StoreState::StoreState(StoreConfig config) : config_(std::move(config)) {
-  TRIREME_CHECK(config_.world_size >= 1 && config_.world_size <= kMaxWorldSize, "the world has at least one rank");
+  TRIREME_CHECK(config_.world_size >= 0 && config_.world_size <= kMaxWorldSize, "a world's size, or 0: not yet known");
   Actions none;
   begin_epoch(config_.epoch, config_.world_size, none);
 }

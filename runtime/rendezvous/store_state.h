@@ -51,7 +51,7 @@ using Actions = std::vector<Action>;
 struct StoreConfig {
   std::string job_id;
   std::string secret;
-  int world_size = 0;
+  int world_size = 0;  // 0: what the first rank says that proves the secret.
   std::int64_t epoch = 1;
   int host_rank = -1;
   std::uint64_t death_notice_ms = 0;

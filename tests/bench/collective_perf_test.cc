@@ -114,7 +114,7 @@ TEST(CollectivePerf, SaysWhatToDoAboutBadFlags) {
       {{"-b", "8", "-r", "5", "-t", "2"}, "there are only ranks 0 to 1"},
       {{"-b", "0", "-e", "8", "-f", "2"}, "never grows"},
       {{"-b", "8", "-e", "16", "-i", "0"}, "never reaches -e"},
-      {{"--backend", "carrier_pigeon"}, "has only 'ours'"},
+      {{"--backend", "carrier_pigeon"}, "expected one of ours, mpi, nccl"},
       {{"-b", "8", "--algorithm", "rong", "-t", "2"}, "there are direct"},
       {{"-z", "2"}, "expected 0 or 1"},
   };

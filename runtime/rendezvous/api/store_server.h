@@ -24,7 +24,7 @@ struct StoreServerOptions {
   std::string listen_address = "127.0.0.1:0";
   std::string job_id;
   std::string secret;  // Clients prove it (HMAC over a nonce); never sent.
-  int world_size = 0;
+  int world_size = 0;      // 0: what the first rank says that proves the secret.
   std::int64_t epoch = 1;  // Connections of older epochs are refused (stale_epoch).
   int host_rank = -1;      // The rank whose process hosts this server; -1: none does.
   // A rank's connection that ends without a leave is its death. When the launcher also

@@ -48,6 +48,22 @@ TEST(StoreState, RefusesByName) {
   for (const ConnectionId id : join_all(store)) EXPECT_EQ(store.client(id).tables, 1);
 }
 
+TEST(StoreState, TheFirstRankMaySayHowManyThereAre) {
+  StoreHarness store(0);
+  const auto hello = [&](int rank, std::uint32_t size) {
+    Hello hello = store.hello(rank);
+    hello.world_size = size;
+    return hello;
+  };
+  EXPECT_EQ(store.refusal(store.join(hello(0, 9), "wrong")).code(), StatusCode::permission_denied);  // Decides nothing.
+  const ConnectionId first = store.join(hello(1, 2));
+  EXPECT_TRUE(store.client(first).member);
+  EXPECT_EQ(store.client(first).tables, 0);
+  EXPECT_EQ(store.refusal(store.join(hello(2, 3))).code(), StatusCode::mismatch);
+  const ConnectionId second = store.join(hello(0, 2));
+  for (const ConnectionId id : {first, second}) EXPECT_EQ(store.client(id).tables, 1);
+}
+
 TEST(StoreState, ADuplicateRankIsRefusedAndTheFirstStays) {
   StoreHarness store(2);
   const ConnectionId first = store.join(0);

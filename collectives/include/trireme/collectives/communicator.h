@@ -48,6 +48,7 @@
 
 #include <trireme/base/data_type.h>
 #include <trireme/base/status.h>
+#include <trireme/collectives/backend.h>
 #include <trireme/collectives/reduction.h>
 #include <trireme/rendezvous/world.h>
 
@@ -94,6 +95,8 @@ class Communicator {
   int size() const;
   World& world() const;
   int world_rank(int rank) const;
+  // Who moves the data, and what it can do.
+  const BackendInfo& backend() const;
 
   // Members with the same `color` form a new communicator, ordered by `key`, then rank.
   // Collective; a negative color gives no communicator (nullptr).
