@@ -33,6 +33,8 @@ librdmacm-dev         RDMA connections
 libopenmpi-dev        start under mpirun, MPI as a backend to compare with
 openmpi-bin           mpirun, for the tests
 libpmix-dev           rank and size under mpirun and srun
+iproute2              network namespaces as hosts, for the tests between hosts
+nftables              lost frames and black holes between them
 bible-kjv             the English text that the quickstart trains on
 '
 
