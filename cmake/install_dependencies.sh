@@ -37,8 +37,9 @@ qemu-system-x86       tests/rdma_vm: RDMA in a virtual machine
 busybox-static        its first program
 cpio                  its start-up image
 kmod                  the order in which its modules load
-iproute2              its network and RDMA devices
 ibverbs-providers     what drives RDMA devices
+iproute2              network namespaces as hosts in tests; RDMA devices of the virtual machine
+nftables              lost frames and black holes between them
 bible-kjv             the English text that the quickstart trains on
 '
 

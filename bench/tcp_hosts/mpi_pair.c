@@ -31,16 +31,25 @@ static double ping_pong(int rank, char* data, int bytes, double seconds) {
   return rounds[count / 2] * 1e6 / 2;
 }
 
-static double stream(int rank, char* data, int bytes, double seconds) {
-  for (double messages = 4;;) {
+enum { kWindow = 4 };
+
+static double stream(int rank, int bytes, double seconds) {
+  char* data[kWindow];
+  for (int i = 0; i < kWindow; ++i) data[i] = calloc(1, (size_t)bytes);
+  for (double messages = kWindow;;) {
     char byte = 0;
+    MPI_Request requests[kWindow];
+    for (int i = 0; i < kWindow; ++i) requests[i] = MPI_REQUEST_NULL;
     const double start = MPI_Wtime();
     for (long i = 0; i < (long)messages; ++i) {
+      MPI_Request* request = &requests[i % kWindow];
+      MPI_Wait(request, MPI_STATUS_IGNORE);
       if (rank == 0)
-        MPI_Send(data, bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+        MPI_Isend(data[i % kWindow], bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD, request);
       else
-        MPI_Recv(data, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Irecv(data[i % kWindow], bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, request);
     }
+    MPI_Waitall(kWindow, requests, MPI_STATUSES_IGNORE);
     if (rank == 1)
       MPI_Send(&byte, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
     else
@@ -64,7 +73,7 @@ int main(int argc, char** argv) {
   memset(data, 'x', (size_t)bytes + 1);
   const double seconds = atof(argv[3]);
   const double result =
-      strcmp(argv[1], "latency") == 0 ? ping_pong(rank, data, bytes, seconds) : stream(rank, data, bytes, seconds);
+      strcmp(argv[1], "latency") == 0 ? ping_pong(rank, data, bytes, seconds) : stream(rank, bytes, seconds);
   if (rank == 0) printf("%.4f\n", result);
   MPI_Finalize();
   return 0;

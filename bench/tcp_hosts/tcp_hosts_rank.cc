@@ -1,8 +1,8 @@
 // One of two ranks that measure send and receive:
 //   tcp_hosts_rank latency|bandwidth BYTES SECONDS
 // latency: half of the median round trip, in microseconds. bandwidth: rank 0 sends
-// messages of BYTES one after the other; what rank 1 receives per second, in Gbit/s,
-// after a warm-up. Rank 0 prints one number. docs/performance/tcp.md says how it is used.
+// messages of BYTES one after the other, four under way at a time; what rank 1 receives
+// per second, in Gbit/s, after a warm-up. Rank 0 prints one number. docs/performance/tcp.md says how it is used.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +14,8 @@
 
 namespace trireme {
 namespace {
+
+constexpr std::uint64_t kWindow = 4;
 
 struct Request {
   bool latency = false;
@@ -45,23 +47,31 @@ Result<double> ping_pong(Communicator& c, const Request& request) {
   return rounds[rounds.size() / 2] * 1e6 / 2;
 }
 
-// A batch of messages, then one byte back; batches grow until one takes long enough.
-Result<double> stream(Communicator& c, const Request& request) {
-  std::vector<char> data(request.bytes, 'x');
+// `messages` one after the other, kWindow of them under way, then one byte back.
+Status batch(Communicator& c, std::vector<std::vector<char>>& data, std::uint64_t messages) {
+  std::vector<Work> works(kWindow);
+  for (std::uint64_t i = 0; i < messages + kWindow; ++i) {
+    Work& work = works[i % kWindow];
+    TRIREME_RETURN_IF_ERROR(work.wait());
+    if (i >= messages) continue;
+    std::vector<char>& buffer = data[i % kWindow];
+    work = c.rank() == 0 ? c.send_async(buffer.data(), buffer.size(), DataType::u8, 1)
+                         : c.receive_async(buffer.data(), buffer.size(), DataType::u8, 0);
+  }
   char byte = 0;
-  double gbit_s = 0;
-  for (std::uint64_t messages = 4;;) {
+  return c.rank() == 1 ? c.send(&byte, 1, DataType::u8, 0) : c.receive(&byte, 1, DataType::u8, 1);
+}
+
+// Batches grow until one takes long enough.
+Result<double> stream(Communicator& c, const Request& request) {
+  std::vector<std::vector<char>> data(kWindow, std::vector<char>(request.bytes, 'x'));
+  for (std::uint64_t messages = kWindow;;) {
     const std::uint64_t start_ns = system_clock().now_ns();
-    for (std::uint64_t i = 0; i < messages; ++i) {
-      TRIREME_RETURN_IF_ERROR(c.rank() == 0 ? c.send(data.data(), request.bytes, DataType::u8, 1)
-                                            : c.receive(data.data(), request.bytes, DataType::u8, 0));
-    }
-    TRIREME_RETURN_IF_ERROR(c.rank() == 1 ? c.send(&byte, 1, DataType::u8, 0) : c.receive(&byte, 1, DataType::u8, 1));
+    TRIREME_RETURN_IF_ERROR(batch(c, data, messages));
     const double seconds = since(start_ns);
-    gbit_s = static_cast<double>(messages * request.bytes) * 8 / seconds / 1e9;
     double next = seconds >= request.seconds ? 0 : static_cast<double>(messages) * request.seconds / seconds * 1.1 + 1;
     TRIREME_RETURN_IF_ERROR(c.broadcast(&next, &next, 1, DataType::f64, 0));
-    if (next == 0) return gbit_s;
+    if (next == 0) return static_cast<double>(messages * request.bytes) * 8 / seconds / 1e9;
     messages = static_cast<std::uint64_t>(next);
   }
 }
@@ -83,7 +93,9 @@ int main(int argc, char** argv) {
   using namespace trireme;
   Request request;
   const bool right = argc == 4 && (std::strcmp(argv[1], "latency") == 0 || std::strcmp(argv[1], "bandwidth") == 0);
-  if (right) request = {std::strcmp(argv[1], "latency") == 0, std::strtoull(argv[2], nullptr, 10), std::strtod(argv[3], nullptr)};
+  if (right)
+    request = {std::strcmp(argv[1], "latency") == 0, std::strtoull(argv[2], nullptr, 10),
+               std::strtod(argv[3], nullptr)};
   if (!right || request.bytes == 0 || request.seconds <= 0) {
     std::fprintf(stderr, "usage: tcp_hosts_rank latency|bandwidth BYTES SECONDS\n");
     return 2;

@@ -32,7 +32,7 @@ namespace trireme {
 // How often a caller asks a silent socket itself before it sleeps.
 struct TcpPolling {
   unsigned attempts = 0;
-  bool yields = false;  // Gives way before each: the ranks do not fit the cores.
+  unsigned yield_after = 0;  // From this attempt on it gives way before each.
 };
 
 struct TcpSurroundings {

@@ -152,7 +152,7 @@ void TcpConnection::ran_dry(TcpStream& stream) {
 bool TcpConnection::keep_polling() {
   if (dry_attempts_ >= surroundings_.polling.attempts) return false;
   ++dry_attempts_;
-  if (surroundings_.polling.yields) sched_yield();
+  if (dry_attempts_ > surroundings_.polling.yield_after) sched_yield();
   return true;
 }
 

@@ -25,9 +25,10 @@ constexpr std::uint64_t kLingerMs = 3'000;
 constexpr std::uint64_t kLingerAfterFailureMs = 300;
 constexpr std::uint64_t kDrainingMs = 500;
 // A recv that finds nothing costs about 0.4 us; so many, about what a sleep and a wake
-// through the service thread cost. A rank without a core of its own gives way instead.
-constexpr TcpPolling kPollWithCore{.attempts = 150, .yields = false};
-constexpr TcpPolling kPollWithoutCore{.attempts = 10, .yields = true};
+// through the service thread cost. The peer may have been put on this very core, and a
+// rank may have none of its own: then giving way is what helps.
+constexpr TcpPolling kPollWithCore{.attempts = 150, .yield_after = 20};
+constexpr TcpPolling kPollWithoutCore{.attempts = 10, .yield_after = 0};
 
 // How many streams to use to a peer: a function of its own, so that it outlives the transport.
 auto stream_chooser(const TcpEndpoint& own, const TcpEndpoint& peer, const std::vector<InterfaceAddress>& interfaces) {
