@@ -28,6 +28,7 @@ Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<in
   const auto self = std::find(members_.begin(), members_.end(), engine_->world().rank());
   rank_ = static_cast<int>(self - members_.begin());
   ranks_per_host_ = even_ranks_per_host(engine_->world(), members_);
+  if (size() > 1 && engine_->is_guarded()) recorder_ = engine_->record_communicator(context_, rank_, members_);
   engine_->add(this, record_);
 }
 
@@ -40,22 +41,24 @@ Result<Link*> Core::link(int peer) {
   if (link == nullptr) {
     auto channel = engine_->fabric()->open_channel(members_[static_cast<std::size_t>(peer)], context_);
     if (!channel.is_ok()) return channel.status();
-    link = std::make_unique<Link>(std::move(channel).value());
+    link = std::make_unique<Link>(std::move(channel).value(), engine_->is_guarded());
   }
   return link.get();
 }
 
 void Core::start(OperationState& operation) {
   const std::lock_guard lock(mutex_);
-  operation.begin_deadline();
+  if (engine_->is_guarded()) operation.begin_deadline();
   learn_failure();
   if (!broken_.is_ok()) return operation.complete(broken_);
   if (closed_) return operation.complete(aborted("the communicator is closed"));
   if (operation.call.kind < CallKind::send) {
     enqueue(operation);
   } else if (operation.call.root == rank_) {
+    record(operation);
     post_locally(operation);
   } else {
+    record(operation);
     auto office = post_office(operation.call.root);
     if (!office.is_ok()) {
       report_unopened(office.status(), members_[static_cast<std::size_t>(operation.call.root)]);
@@ -72,6 +75,7 @@ void Core::enqueue(OperationState& operation) {
   (last_ == nullptr ? first_ : last_->next) = &operation;
   last_ = &operation;
   ++queued_;
+  record(operation);
 }
 
 std::size_t Core::count_pending() const {
@@ -89,6 +93,7 @@ bool Core::advance() {
     link_broken_since_ns_ = 0;
     if (waiting_published_) {
       record_->set_waiting({}, "");
+      if (recorder_ != nullptr) recorder_->wait_for(waiting_record_, -1);
       waiting_published_ = false;
     }
   }
@@ -116,8 +121,11 @@ bool Core::advance_collective() {
 void Core::start_plan(OperationState& operation) {
   const CompiledPlan& plan = compiled(operation);
   operation.call.algorithm = plan.algorithm;
-  operation.begin_deadline();  // Before, it waited for the calls ahead of it.
-  record_->enter(operation.call);
+  if (engine_->is_guarded()) {
+    operation.begin_deadline();  // Before, it waited for the calls ahead of it.
+    record_->enter(operation.call);
+  }
+  if (recorder_ != nullptr) recorder_->start(operation.record, plan.algorithm, operation.progress_ticks);
   const CallDetails* details = operation.details.get();
   Staging* staging = details == nullptr ? nullptr : details->staging.get();
   if (staging != nullptr) staging->before();
@@ -156,7 +164,7 @@ void Core::complete_current() {
   if (first_ == nullptr) last_ = nullptr;
   --queued_;
   executor_.reset();
-  record_->leave();
+  if (engine_->is_guarded()) record_->leave();
   pending_.store(count_pending());
   if (operation->details != nullptr && operation->details->staging) operation->details->staging->after();
   operation->complete({});

@@ -98,6 +98,7 @@ class Core final : public Drivable, private LinkTable {
   void report(const Status& status, int culprit);
   void report_unopened(const Status& status, int culprit);
   void enqueue(OperationState& operation);
+  void record(OperationState& operation);
   void refuse_waiting_for_oneself(OperationState& operation);
   void post_locally(OperationState& operation);
   const OperationState* head() const;  // The one that has stood still longest: its deadline counts.
@@ -121,6 +122,7 @@ class Core final : public Drivable, private LinkTable {
   int ranks_per_host_ = 0;
   Selector selector_;
   std::shared_ptr<ActivityRecord> record_;
+  std::shared_ptr<RecorderChannel> recorder_;  // Null when we are alone: calls are copies.
 
   mutable std::mutex mutex_;
   std::atomic<int> driving_{0};          // Callers inside wait().
@@ -146,6 +148,7 @@ class Core final : public Drivable, private LinkTable {
   std::uint64_t next_inquiry_ns_ = 0;
   std::uint64_t inquiry_interval_ns_ = 0;
   bool waiting_published_ = false;
+  std::uint64_t waiting_record_ = 0;  // The recorded call that was published as waiting.
   std::uint64_t link_broken_since_ns_ = 0;
   Status suspicion_;  // A mismatch whose cause the other ranks know better.
   int suspect_ = -1;

@@ -51,7 +51,10 @@ std::vector<int> Core::waits_of(const OperationState& operation) const {
 }
 
 void Core::publish_waiting(const OperationState& operation) {
-  record_->set_waiting(waits_of(operation), describe(operation.call));
+  const std::vector<int> waits = waits_of(operation);
+  if (recorder_ != nullptr) recorder_->wait_for(operation.record, waits.empty() ? -1 : waits.front());
+  waiting_record_ = operation.record;
+  record_->set_waiting(waits, describe(operation.call));
   waiting_published_ = true;
 }
 
@@ -97,7 +100,7 @@ void Core::note_progress() {
 Deadline Core::look_after(std::unique_lock<std::mutex>& lock) {
   note_progress();
   const OperationState* operation = head();
-  if (operation == nullptr) return Deadline::never();
+  if (operation == nullptr || !engine_->is_guarded()) return Deadline::never();
   const std::uint64_t now = system_clock().now_ns();
   if (idle_since_ns_ == 0) {
     idle_since_ns_ = now;

@@ -1,8 +1,9 @@
 #include "collectives/execute/engine.h"
 
 #include <algorithm>
+#include <set>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <trireme/base/hash.h>
 #include <trireme/base/wire.h>
 #include <trireme/platform/environment.h>
@@ -67,6 +68,7 @@ Status Engine::configure(const CommunicatorOptions& options) {
                            environment_integer("TRIREME_TIMEOUT_MS", kDefaultTimeoutMs, 1, kLongestTimeoutMs));
   if (options.timeout_ms > 0) timeout_ms_ = options.timeout_ms;
   reproducible_ = options.reproducible;
+  guarded_ = environment("TRIREME_UNGUARDED").value_or("0") == "0";
   const std::string forced =
       options.algorithm.empty() ? environment("TRIREME_ALGORITHM").value_or("") : options.algorithm;
   TRIREME_ASSIGN_OR_RETURN(forced_, parse_forced_algorithms(forced));
@@ -83,6 +85,7 @@ Status Engine::configure(const CommunicatorOptions& options) {
   fabric_options.forced_transport = options.transport;
   TRIREME_ASSIGN_OR_RETURN(fabric_, Fabric::create(world_, fabric_options));
   TRIREME_RETURN_IF_ERROR(agree(ordinal, forced));
+  name_recorded();
   watch();
   return {};
 }
@@ -136,6 +139,27 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
   across_ = across.network();
   first_context_ = hash64(fmt::format("trireme/communicator/{}", ordinal)) & ~std::uint64_t{1};
   return {};
+}
+
+// What the numbers in the flight recorder stand for.
+void Engine::name_recorded() {
+  Recorder& recorder = *world_->recorder();
+  for (int kind = 0; kind < kCallKindCount; ++kind) {
+    Call call;
+    call.kind = static_cast<CallKind>(kind);
+    const std::string text = describe(call);
+    recorder.name_op(static_cast<std::size_t>(kind), text.substr(0, text.find('(')));
+  }
+  for (std::size_t i = 0; i < plan::algorithms().size(); ++i) recorder.name_algorithm(i, plan::algorithms()[i].name);
+}
+
+std::shared_ptr<RecorderChannel> Engine::record_communicator(std::uint64_t context, int own_rank,
+                                                             const std::vector<int>& members) {
+  std::set<std::string> transports;
+  for (const int member : members) {
+    if (member != world_->rank()) transports.emplace(fabric_->choice(member).transport);
+  }
+  return world_->recorder()->open_channel(context, own_rank, members, fmt::format("{}", fmt::join(transports, "+")));
 }
 
 void Engine::watch() {

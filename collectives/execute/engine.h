@@ -23,6 +23,7 @@
 
 #include "collectives/execute/activity.h"
 #include "collectives/select/selector.h"
+#include "runtime/telemetry/api/recorder.h"
 #include "runtime/transport/api/fabric.h"
 
 namespace trireme {
@@ -52,6 +53,9 @@ class Engine {
   std::int64_t timeout_ms() const { return timeout_ms_; }
   // Floating-point sums do not depend on their order.
   bool reproducible() const { return reproducible_; }
+  // False only to measure what watching over calls costs (TRIREME_UNGUARDED): no flight
+  // recorder, no comparison of calls, no deadlines.
+  bool is_guarded() const { return guarded_; }
   const ForcedAlgorithms& forced() const { return forced_; }
   // Agreed figures for members of one host, or of several.
   const plan::Network& network(bool one_host) const { return one_host ? inside_ : across_; }
@@ -68,6 +72,9 @@ class Engine {
   // A communicator comes and goes. remove() returns when the progress thread has let go.
   void add(Drivable* drivable, std::shared_ptr<ActivityRecord> record);
   void remove(Drivable* drivable, const std::shared_ptr<ActivityRecord>& record);
+  // Where the communicator's calls are recorded.
+  std::shared_ptr<RecorderChannel> record_communicator(std::uint64_t context, int own_rank,
+                                                       const std::vector<int>& members);
   // There is work that nobody drives: starts or wakes the progress thread.
   void wake_progress();
 
@@ -76,6 +83,7 @@ class Engine {
   Status configure(const CommunicatorOptions& options);
   Status agree(std::int64_t ordinal, const std::string& forced);
   void watch();
+  void name_recorded();
   std::string activity() const;
   void run();
   bool any_wants_driving() const;
@@ -85,6 +93,7 @@ class Engine {
   std::unique_ptr<Fabric> fabric_;
   std::int64_t timeout_ms_ = 0;
   bool reproducible_ = false;
+  bool guarded_ = true;
   ForcedAlgorithms forced_;
   plan::Network inside_;
   plan::Network across_;

@@ -54,7 +54,8 @@ Link::Signed Link::check_signature(const SignedCall& call, bool& moved) {
   in_signature_received_ += in;
   moved |= in > 0;
   if (in_signature_received_ < kSignatureBytes) return Signed::waiting;
-  if (std::memcmp(in_signature_.data(), call.signature.data(), kSignatureBytes) != 0) return Signed::differs;
+  if (compares_ && std::memcmp(in_signature_.data(), call.signature.data(), kSignatureBytes) != 0)
+    return Signed::differs;
   in_signature_received_ = 0;
   in_sequence_ = call.call.sequence;
   return Signed::matches;

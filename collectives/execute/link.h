@@ -30,7 +30,9 @@ struct SignedCall {
 
 class Link {
  public:
-  explicit Link(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  // Without `compares` the peer's signature is read but not looked at (benchmarks only).
+  explicit Link(std::unique_ptr<Channel> channel, bool compares = true)
+      : channel_(std::move(channel)), compares_(compares) {}
   Channel& channel() { return *channel_; }
 
   // Moves payload from `sent` on (which counts padding too). The message is out when
@@ -61,6 +63,7 @@ class Link {
   std::size_t bounce(std::size_t left, std::size_t width, bool& moved);
 
   std::unique_ptr<Channel> channel_;
+  const bool compares_;
   std::uint64_t out_sequence_ = 0;  // Of the last signature sent completely.
   std::size_t out_signature_sent_ = 0;
   std::uint64_t in_sequence_ = 0;  // Of the last signature received and found equal.

@@ -12,6 +12,7 @@
 
 #include "collectives/execute/call.h"
 #include "collectives/execute/staging.h"
+#include "runtime/telemetry/api/recorder.h"
 
 namespace trireme {
 
@@ -33,6 +34,8 @@ struct OperationState {
   // moved since the last look. Its deadline counts from here.
   std::uint64_t progress_ticks = 0;
   bool moved = false;                    // Bytes have moved since progress_ticks.
+  RecorderChannel* recorder = nullptr;   // Told of its end; may be null.
+  std::uint64_t record = 0;              // Its index there.
   OperationState* next = nullptr;        // In the communicator's queue.
   std::shared_ptr<OperationState> keep;  // An asynchronous operation keeps itself until it ends.
 
@@ -41,6 +44,7 @@ struct OperationState {
   const Status& status() const { return status_; }
   void complete(Status status) {
     status_ = std::move(status);
+    if (recorder != nullptr) recorder->end(record, status_.is_ok(), tsc_now());
     const std::shared_ptr<OperationState> self = std::move(keep);
     done_.store(true, std::memory_order_release);
   }
@@ -54,6 +58,7 @@ struct OperationState {
     status_ = {};
     details.reset();
     next = nullptr;
+    recorder = nullptr;
     done_.store(false, std::memory_order_relaxed);
   }
 

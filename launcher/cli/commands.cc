@@ -11,6 +11,8 @@ namespace trireme {
 const std::vector<Command>& commands() {
   static const std::vector<Command> list = {
       {"run", "start a program as N ranks, supervise it, restart it after failures", run_command},
+      {"ranks", "show what the ranks of a running job do, and which hold up the others", ranks_command},
+      {"trace", "write what ranks did as a time line for Perfetto", trace_command},
       {"topo", "show what this host is made of and how its parts are joined", topo_command},
       {"environment", "list the environment variables that Trireme reads", environment_command},
       {"version", "print the version", version_command},

@@ -26,6 +26,8 @@ bool wants_help(const std::vector<std::string>& arguments);
 int usage_error(std::string_view message);
 
 int run_command(const std::vector<std::string>& arguments);
+int ranks_command(const std::vector<std::string>& arguments);
+int trace_command(const std::vector<std::string>& arguments);
 int topo_command(const std::vector<std::string>& arguments);
 int environment_command(const std::vector<std::string>& arguments);
 int version_command(const std::vector<std::string>& arguments);

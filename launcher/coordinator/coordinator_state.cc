@@ -8,7 +8,31 @@
 #include <trireme/base/check.h>
 #include <trireme/base/units.h>
 
+#include "runtime/telemetry/api/inspect.h"
+
 namespace trireme {
+
+namespace {
+
+// When something went wrong a call that stands still is a trace of it, however young; when
+// a job is only told to stop, calls may well be under way.
+constexpr VerdictOptions kAfterFailure{250};
+constexpr VerdictOptions kWhenStopped{1000};
+
+// What the flight recorders say; nothing when no rank has one to tell of.
+JobVerdict judge_views(const std::vector<std::string>& texts, const VerdictOptions& options) {
+  std::vector<RankView> views;
+  bool any_joined = false;
+  for (const std::string& text : texts) {
+    Result<RankView> view = rank_view_from_json(text);
+    if (!view.is_ok()) continue;  // Another build's shim.
+    any_joined |= view->has_joined();
+    views.push_back(*std::move(view));
+  }
+  return any_joined ? judge(views, options) : JobVerdict{};
+}
+
+}  // namespace
 
 using Timer = event::TimerFired::Timer;
 
@@ -34,6 +58,8 @@ void CoordinatorState::begin_attempt() {
   next.ranks.resize(static_cast<std::size_t>(options_.world_size));
   record_.attempts.push_back(std::move(next));
   running_ranks_ = options_.world_size;
+  collected_ = false;
+  views_.clear();
   phase_ = Phase::running;
   emit(action::BeginEpoch{epoch_});
   emit(message::StartAttempt{epoch_, attempt().attempt});
@@ -90,9 +116,23 @@ void CoordinatorState::first_failure(int rank) {
   attempt().first_failure = rank;
   const RankRecord& record = attempt().ranks[static_cast<std::size_t>(rank)];
   emit(action::AnnounceDeath{rank, record.describe()});  // The store adds who it was.
+  collect_recordings();
   if (phase_ != Phase::running) return;
   phase_ = Phase::settling;
   emit(action::ArmTimer{Timer::settle, epoch_, options_.settle_ms});
+}
+
+// Once an attempt, while the ranks are still as the trouble left them.
+void CoordinatorState::collect_recordings() {
+  if (collected_ || record_.attempts.empty()) return;
+  collected_ = true;
+  emit(message::CollectRecordings{epoch_});
+}
+
+void CoordinatorState::on(const message::Recordings& recordings) {
+  if (recordings.epoch != epoch_ || record_.attempts.empty()) return;
+  views_.insert(views_.end(), recordings.views.begin(), recordings.views.end());
+  attempt().verdict = judge_views(views_, attempt().first_failure >= 0 ? kAfterFailure : kWhenStopped);
 }
 
 // The last rank of the attempt is over: only what the ranks left behind remains.
@@ -125,7 +165,10 @@ void CoordinatorState::on(const event::TimerFired& fired) {
     if (stopping()) return;
     timed_out_ = true;
     emit(message::Notice{"the job has run for " + format_duration_ms(options_.timeout_ms) + " (--timeout): ending it"});
-    if (phase_ == Phase::running || phase_ == Phase::settling) end_ranks(SIGTERM);
+    if (phase_ == Phase::running || phase_ == Phase::settling) {
+      collect_recordings();
+      end_ranks(SIGTERM);
+    }
     return;
   }
   if (fired.epoch != epoch_) return;
@@ -149,6 +192,7 @@ void CoordinatorState::on(const event::StopSignal& stop) {
   stop_signal_ = stop.signal;
   emit(message::Notice{fmt::format("received {}: telling the ranks, and killing what is left after {}",
                                    signal_name(stop.signal), format_duration_ms(options_.grace_ms))});
+  if (phase_ == Phase::running) collect_recordings();
   if (phase_ == Phase::running || phase_ == Phase::settling || phase_ == Phase::ending) end_ranks(stop.signal);
 }
 

@@ -62,8 +62,8 @@ struct ShimLost {
 }  // namespace event
 
 using Event = std::variant<event::Begin, event::TimerFired, event::StopSignal, event::UserSignal, event::ShimLost,
-                           message::RankStarted, message::StartFailed, message::RankExited, message::Quiet,
-                           message::OutputClosed>;
+                           message::RankStarted, message::StartFailed, message::RankExited, message::Recordings,
+                           message::Quiet, message::OutputClosed>;
 
 namespace action {
 using Timer = event::TimerFired::Timer;
@@ -87,9 +87,9 @@ struct Finish {
 };
 }  // namespace action
 
-using Action =
-    std::variant<action::BeginEpoch, action::ArmTimer, action::AnnounceDeath, action::Finish, message::StartAttempt,
-                 message::SignalRanks, message::SignalLeftovers, message::KillAll, message::Notice>;
+using Action = std::variant<action::BeginEpoch, action::ArmTimer, action::AnnounceDeath, action::Finish,
+                            message::StartAttempt, message::SignalRanks, message::SignalLeftovers, message::KillAll,
+                            message::CollectRecordings, message::Notice>;
 
 class CoordinatorState {
  public:
@@ -112,6 +112,7 @@ class CoordinatorState {
   void on(const message::RankStarted& started);
   void on(const message::StartFailed& failed);
   void on(const message::RankExited& exited);
+  void on(const message::Recordings& recordings);
   void on(const message::Quiet& quiet);
   void on(const message::OutputClosed& closed);
 
@@ -123,6 +124,7 @@ class CoordinatorState {
   void end_ranks(int signal);
   void kill_all();
   void first_failure(int rank);
+  void collect_recordings();
   void rank_over();
   void finish_or_restart();
   bool may_restart() const;
@@ -139,7 +141,9 @@ class CoordinatorState {
   Phase phase_ = Phase::idle;
   std::int64_t epoch_ = 0;
   std::uint64_t now_ms_ = 0;
-  int running_ranks_ = 0;  // Not over yet, in this attempt.
+  int running_ranks_ = 0;           // Not over yet, in this attempt.
+  bool collected_ = false;          // The recordings of this attempt were asked for.
+  std::vector<std::string> views_;  // What came of them.
   int stop_signal_ = 0;
   bool timed_out_ = false;
   JobRecord record_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/platform/api/process.h"
+#include "runtime/telemetry/api/verdict.h"
 
 namespace trireme {
 
@@ -40,6 +41,7 @@ struct AttemptRecord {
   std::uint64_t ended_at_ms = 0;
   int first_failure = -1;  // A rank, or -1.
   std::vector<RankRecord> ranks;
+  JobVerdict verdict;  // Of the ranks as they were at the first failure, or when told to stop.
 };
 
 enum class Outcome { running, succeeded, failed, yielded, stopped, timed_out };

@@ -7,22 +7,10 @@
 
 #include <trireme/base/units.h>
 
+#include "runtime/telemetry/api/verdict.h"
+
 namespace trireme {
 namespace {
-
-// "ranks 0-2, 5"
-std::string rank_list(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-    if (last > i) text += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
 
 // Ranks that ended alike share a line.
 std::string describe_others(const AttemptRecord& attempt) {
@@ -62,6 +50,26 @@ std::string describe_failure(const JobRecord& record, const AttemptRecord& attem
   return text;
 }
 
+std::string describe_verdict(const AttemptRecord& attempt, const JobSpec& job) {
+  const JobVerdict& verdict = attempt.verdict;
+  if (verdict.is_well()) return "";
+  std::string text;
+  for (const Finding& finding : verdict.findings) text += fmt::format("trireme: verdict: {}\n", finding.text);
+  for (const std::string& line : verdict.progress) text += fmt::format("trireme:   {}\n", line);
+  if (!job.output_directory.empty()) {
+    text += fmt::format("trireme:   flight recorders: {}/recorder-rank-*.json\n", job.output_directory);
+  }
+  return text;
+}
+
+nlohmann::ordered_json verdict_as_json(const AttemptRecord& attempt) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const Finding& finding : attempt.verdict.findings) {
+    json.push_back({{"kind", to_string(finding.kind)}, {"ranks", finding.ranks}, {"text", finding.text}});
+  }
+  return json;
+}
+
 nlohmann::ordered_json rank_as_json(const RankRecord& rank, int number, const JobSpec& job) {
   nlohmann::ordered_json json = {{"rank", number}, {"host", job.host}, {"pid", rank.pid}, {"state", rank.describe()}};
   const bool ended = rank.state == RankRecord::State::ended;
@@ -83,6 +91,7 @@ std::string failure_summary(const JobRecord& record, const JobSpec& job) {
     const AttemptRecord& last = record.attempts.back();
     if (last.first_failure >= 0) text += describe_failure(record, last, job);
     text += describe_others(last);
+    text += describe_verdict(last, job);
   }
   return text + fmt::format("trireme: exit code {}\n", record.exit_code);
 }
@@ -104,6 +113,7 @@ std::string record_as_json(const JobRecord& record, const JobSpec& job) {
     const bool failed = attempt.first_failure >= 0;
     entry["first_failure"] = failed ? nlohmann::ordered_json(attempt.first_failure) : nlohmann::ordered_json();
     if (failed) entry["last_lines"] = attempt.ranks[static_cast<std::size_t>(attempt.first_failure)].last_lines;
+    entry["verdict"] = verdict_as_json(attempt);
     entry["ranks"] = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < attempt.ranks.size(); ++i) {
       entry["ranks"].push_back(rank_as_json(attempt.ranks[i], static_cast<int>(i), job));

@@ -66,12 +66,14 @@ void fields(A& archive, M& m) {
     archive(m.epoch, m.attempt);
   } else if constexpr (is<M, message::SignalRanks> || is<M, message::SignalLeftovers>) {
     archive(m.epoch, m.signal);
-  } else if constexpr (is<M, message::KillAll> || is<M, message::Quiet>) {
+  } else if constexpr (is<M, message::KillAll> || is<M, message::CollectRecordings> || is<M, message::Quiet>) {
     archive(m.epoch);
   } else if constexpr (is<M, message::Notice>) {
     archive(m.text);
   } else if constexpr (is<M, message::OutputClosed>) {
     archive(m.reason);
+  } else if constexpr (is<M, message::Recordings>) {
+    archive(m.epoch, m.views);
   } else if constexpr (is<M, message::RankStarted>) {
     archive(m.epoch, m.rank, m.pid);
   } else if constexpr (is<M, message::StartFailed>) {

@@ -20,7 +20,7 @@
 namespace trireme {
 
 // Both ends must speak the same version; the shim refuses another by name.
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 // Which rank reads the launcher's standard input.
 enum class StdinMode : std::uint8_t { none, one, all };
@@ -71,6 +71,11 @@ struct SignalLeftovers {
 struct KillAll {
   std::int64_t epoch = 0;
 };
+// Answered by Recordings, at once; and the shim writes what its ranks' flight recorders
+// hold beside their output when the attempt is over.
+struct CollectRecordings {
+  std::int64_t epoch = 0;
+};
 // A line for people, on standard error and in the merged file.
 struct Notice {
   std::string text;
@@ -96,6 +101,12 @@ struct RankExited {
   ExitState exit;
   std::vector<std::string> last_lines;
 };
+// The shim's ranks as it sees them and as their flight recorders do: RankViews in JSON
+// (runtime/telemetry/api/inspect.h), with the last calls only.
+struct Recordings {
+  std::int64_t epoch = 0;
+  std::vector<std::string> views;
+};
 // Every rank of the attempt has ended, and so has every process it left behind.
 struct Quiet {
   std::int64_t epoch = 0;
@@ -107,9 +118,10 @@ struct OutputClosed {
 
 }  // namespace message
 
-using Message = std::variant<message::Configure, message::StartAttempt, message::SignalRanks, message::SignalLeftovers,
-                             message::KillAll, message::Notice, message::Shutdown, message::RankStarted,
-                             message::StartFailed, message::RankExited, message::Quiet, message::OutputClosed>;
+using Message =
+    std::variant<message::Configure, message::StartAttempt, message::SignalRanks, message::SignalLeftovers,
+                 message::KillAll, message::CollectRecordings, message::Notice, message::Shutdown, message::RankStarted,
+                 message::StartFailed, message::RankExited, message::Recordings, message::Quiet, message::OutputClosed>;
 
 // A message's first byte is its kind (its position in Message), the fields follow as
 // runtime/base/wire.h encodes them.

@@ -17,6 +17,7 @@ struct RankProcess {
   ChildProcess child;
   bool ended = false;
   UniqueFd output[2];  // Our ends of its standard output and error.
+  UniqueFd recorder;   // The memory its flight recorder writes to; invalid when the kernel gave none.
 
   // Starts the rank at position `local` of `job.ranks`. `stdin_fd` is -1 for none;
   // `secret_fd` holds the job's secret. The rank gets a process group of its own, so
@@ -29,7 +30,7 @@ struct RankProcess {
 // What the rank's environment holds: the job's, and on top the variables by which
 // World::join finds its place.
 std::vector<std::string> rank_environment(const JobSpec& job, const message::StartAttempt& attempt, int local,
-                                          int secret_fd);
+                                          int secret_fd, int recorder_fd);
 // Whether the launcher sets this variable itself.
 bool is_rank_variable(std::string_view name);
 

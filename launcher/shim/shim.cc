@@ -7,6 +7,7 @@
 #include <trireme/platform/clock.h>
 
 #include "launcher/system/process_tree.h"
+#include "runtime/telemetry/api/inspect.h"
 
 namespace trireme {
 namespace {
@@ -73,7 +74,7 @@ void Shim::on(const message::Configure& configure) {
   const auto prepare = [this]() -> Status {
     TRIREME_ASSIGN_OR_RETURN(secret_, sealed_memory("trireme-secret", job_.secret));
     const bool files = !job_.output_directory.empty();
-    TRIREME_RETURN_IF_ERROR(want_descriptors(64 + job_.ranks.size() * (files ? 6 : 4)));
+    TRIREME_RETURN_IF_ERROR(want_descriptors(64 + job_.ranks.size() * (files ? 8 : 6)));
     OutputRouter::Events events;
     events.on_drained = [this] {
       set_reading(!router_->congested());
@@ -82,6 +83,7 @@ void Shim::on(const message::Configure& configure) {
     events.on_closed = [this](const Status& why) { link_->send(message::OutputClosed{why.message()}); };
     TRIREME_ASSIGN_OR_RETURN(router_, OutputRouter::create(*loop_, job_, std::move(events)));
     stdin_ = std::make_unique<StdinSource>(*loop_, job_);
+    export_metrics();
     return Status::ok();
   };
   if (Status status = prepare(); !status.is_ok()) end_with(std::move(status));
@@ -91,10 +93,12 @@ void Shim::on(const message::StartAttempt& start) {
   attempt_ = start;
   quiet_ = false;
   killing_ = false;
+  keep_recordings_ = false;
   record_ = {};
   record_.entries.resize(job_.ranks.size());
   for (std::size_t local = 0; local < job_.ranks.size(); ++local) record_.entries[local].rank = job_.ranks[local];
   ranks_.clear();
+  recorders_->clear();
   ranks_.reserve(job_.ranks.size());  // Handlers hold positions, not addresses.
   running_ = 0;
   stdin_->begin_attempt();
@@ -115,6 +119,7 @@ Status Shim::start_rank(int local) {
   TRIREME_ASSIGN_OR_RETURN(RankProcess process, RankProcess::start(job_, attempt_, local, stdin_fd, secret_.get()));
   ranks_.push_back(std::move(process));
   RankProcess& rank = ranks_.back();
+  recorders_->add(rank.recorder.get());
   Status watched = loop_->watch(rank.child.pidfd(), EventLoop::kRead, [this, local] { on_rank_end(local); });
   if (!watched.is_ok()) {
     rank.ended = true;  // Killed here and collected like an orphan.
@@ -208,6 +213,7 @@ void Shim::check_quiet() {
   if (quiet_ || running_ > 0 || any_left) return;
   quiet_ = true;
   close_attempt();
+  if (keep_recordings_) write_recordings();
   if (!job_.output_directory.empty()) {
     const Status written = record_.write(job_, attempt_);
     if (!written.is_ok()) router_->notice("the exit record could not be written: " + written.to_string());
@@ -256,6 +262,31 @@ void Shim::kill_until_quiet() {
   kill_descendants(current_pid());
   check_quiet();
   if (!quiet_) loop_->after_ms(kKillAgainMs, [this] { kill_until_quiet(); });
+}
+
+void Shim::on(const message::CollectRecordings& collect) {
+  if (collect.epoch != attempt_.epoch) return;
+  keep_recordings_ = true;
+  message::Recordings recordings{attempt_.epoch, {}};
+  for (std::size_t local = 0; local < ranks_.size(); ++local) {
+    recordings.views.push_back(rank_view_to_json(view_rank(job_, ranks_[local], record_.entries[local])));
+  }
+  link_->send(recordings);
+}
+
+void Shim::write_recordings() {
+  const Status written = write_recorders(job_, attempt_, ranks_);
+  if (!written.is_ok()) router_->notice("the flight recorders could not be written: " + written.to_string());
+}
+
+// On a thread of its own; a job runs without metrics rather than not at all.
+void Shim::export_metrics() {
+  MetricsOptions options = metrics_options_from_environment(-1, job_.world_size, 0);
+  if (!options.wanted()) return;
+  auto exporter = MetricsExporter::start(std::move(options), [set = recorders_] { return metrics_text(set->read()); });
+  if (!exporter.is_ok()) return router_->notice("no metrics are exported: " + exporter.status().to_string());
+  exporter_ = *std::move(exporter);
+  if (const std::string url = exporter_->url(); !url.empty()) router_->notice("metrics at " + url);
 }
 
 void Shim::on(const message::Notice& notice) {

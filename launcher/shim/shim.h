@@ -17,9 +17,11 @@
 #include "launcher/shim/exit_record.h"
 #include "launcher/shim/output_router.h"
 #include "launcher/shim/rank_process.h"
+#include "launcher/shim/rank_view.h"
 #include "launcher/shim/stdin_source.h"
 #include "launcher/system/event_loop.h"
 #include "launcher/system/signals.h"
+#include "runtime/telemetry/api/metrics_exporter.h"
 
 namespace trireme {
 
@@ -38,6 +40,7 @@ class Shim {
   void on(const message::SignalRanks& signal);
   void on(const message::SignalLeftovers& signal);
   void on(const message::KillAll& kill);
+  void on(const message::CollectRecordings& collect);
   void on(const message::Notice& notice);
   void on(const message::Shutdown&);
   // What only a coordinator receives.
@@ -56,6 +59,8 @@ class Shim {
   void check_quiet();
   void kill_until_quiet();
   void close_attempt();
+  void write_recordings();
+  void export_metrics();
   void end_with(Status status);
 
   std::unique_ptr<EventLoop> loop_;
@@ -68,10 +73,13 @@ class Shim {
   message::StartAttempt attempt_;
   std::vector<RankProcess> ranks_;
   ExitRecord record_;
+  std::shared_ptr<RecorderSet> recorders_ = std::make_shared<RecorderSet>();
+  std::unique_ptr<MetricsExporter> exporter_;
   int running_ = 0;
   bool quiet_ = true;  // No attempt, or its Quiet has been sent.
   bool killing_ = false;
-  bool reading_ = true;  // False while the readers of our output are far behind.
+  bool keep_recordings_ = false;  // They were asked for: something went wrong.
+  bool reading_ = true;           // False while the readers of our output are far behind.
   bool shutdown_ = false;
   bool done_ = false;
   Status result_;

@@ -4,6 +4,8 @@
 #include <climits>
 #include <ctime>
 
+#include "runtime/platform/api/system.h"
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
@@ -60,6 +62,10 @@ int Deadline::remaining_ms() const {
   if (now_ns >= at_ns_) return 0;
   const std::uint64_t left_ms = (at_ns_ - now_ns + 999'999) / 1'000'000;
   return left_ms > INT_MAX ? INT_MAX : static_cast<int>(left_ms);
+}
+
+std::int64_t wall_clock_ns() {
+  return static_cast<std::int64_t>(read_clock_ns(CLOCK_REALTIME));
 }
 
 std::uint64_t tsc_now() {

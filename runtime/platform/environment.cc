@@ -63,6 +63,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_SECRET_FD", "", "Descriptor from which the job's secret is read"},
       {"TRIREME_SECRET", "", "The job's secret itself, for jobs started by hand"},
       {"TRIREME_SERVE_STORE", "0", "1: rank 0 hosts the store, at TRIREME_STORE, for jobs started by hand"},
+      {"TRIREME_RECORDER_FD", "", "Descriptor of the memory that the rank's flight recorder writes to"},
       {"TRIREME_AGENT_SOCKET", "", "Unix socket on which a rank talks to its shim"},
       {"TRIREME_HOST_ID", "", "Overrides the host's identity, to make one host look like several"},
       // Set by users.
@@ -70,6 +71,10 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_JOIN_TIMEOUT_MS", "60000", "How long ranks wait for each other at start"},
       {"TRIREME_COORDINATOR_GRACE_MS", "2000", "How long a rank looks for a coordinator that went silent"},
       {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},
+      {"TRIREME_METRICS_FILE", "", "File for Prometheus' textfile collector, replaced every 5 s; %r is the rank"},
+      {"TRIREME_METRICS_PORT", "", "Port (0: a free one) or ADDRESS:PORT on which /metrics is served"},
+      {"TRIREME_RECORDER_DIR", "", "Folder where ranks write their flight recorders after a failure"},
+      {"TRIREME_UNGUARDED", "0", "1: no recorder, mismatch detection and deadlines, to measure their price"},
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
       {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses, CIDRs; !NAME leaves out; commas"},
       {"TRIREME_TCP_STREAMS", "0", "Sockets between a pair for large messages, at most 16; 0: as the link asks for"},

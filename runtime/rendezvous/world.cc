@@ -12,6 +12,7 @@
 #include "runtime/rendezvous/bootstrap.h"
 #include "runtime/rendezvous/host_identity.h"
 #include "runtime/rendezvous/local_store.h"
+#include "runtime/rendezvous/rank_recorder.h"
 #include "runtime/rendezvous/store_client.h"
 #include "runtime/rendezvous/store_host.h"
 #include "runtime/telemetry/api/log_format.h"
@@ -36,7 +37,8 @@ struct World::Impl {
   int local_size = 0;
   int node_count = 0;
   std::shared_ptr<store::WorldSignals> signals = std::make_shared<store::WorldSignals>();
-  std::unique_ptr<StoreServer> server;           // When this rank hosts the store.
+  std::unique_ptr<StoreServer> server;  // When this rank hosts the store.
+  std::unique_ptr<store::RankRecorder> recorder;
   std::unique_ptr<store::ControlPlane> control;  // Destroyed first: leaves.
 
   void count_hosts() {
@@ -125,8 +127,12 @@ Result<std::shared_ptr<World>> World::join(const WorldOptions& options) {
   impl->epoch = bootstrap.epoch;
   impl->job_id = bootstrap.job_id;
   impl->count_hosts();
-  // Ranks that are threads of one process share the log; a process that is one rank says so.
-  if (options.rank < 0 && !options.standalone) set_log_identity(fmt::format("{}:{}", identity.host, impl->rank));
+  // Ranks that are threads of one process have a recorder each, and share the log; a process that is one rank says so.
+  const bool is_process = options.rank < 0 && !options.standalone;
+  if (is_process) set_log_identity(fmt::format("{}:{}", identity.host, impl->rank));
+  const PeerInfo& self = impl->peers[impl->rank];
+  impl->recorder = std::make_unique<store::RankRecorder>(self, static_cast<int>(impl->peers.size()), impl->job_id,
+                                                         impl->epoch, is_process, impl->signals->failures);
   TRIREME_LOG_INFO("store", "rank {} of {} (started by {}), epoch {}, {} of {} hosts", impl->rank, impl->peers.size(),
                    store::to_string(bootstrap.source), impl->epoch, impl->peers[impl->rank].node_rank + 1,
                    impl->node_count);
@@ -208,6 +214,10 @@ std::shared_ptr<void> World::set_activity_source(std::function<std::string()> so
 
 std::vector<std::optional<std::string>> World::collect_activities(Deadline deadline) {
   return impl_->control->collect_activities(deadline);
+}
+
+const std::shared_ptr<Recorder>& World::recorder() const {
+  return impl_->recorder->recorder();
 }
 
 void World::notify_launcher(std::string_view topic, std::string_view value) {

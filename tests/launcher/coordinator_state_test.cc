@@ -135,6 +135,12 @@ class Simulation {
     ASSERT_GE(death.rank, 0);
     failed_ = true;
   }
+  void apply(const message::CollectRecordings& collect) {
+    ASSERT_EQ(collect.epoch, epoch_);
+    ASSERT_NE(collected_, epoch_) << "asked for twice";
+    collected_ = epoch_;
+    pending_.push_back(message::Recordings{epoch_, {"no view of a rank"}});
+  }
   void apply(const message::Notice&) {}
   void apply(const action::Finish& finish) {
     finished_ = true;
@@ -230,6 +236,7 @@ class Simulation {
   std::unique_ptr<CoordinatorState> state_;
   std::uint64_t now_ = 0;
   std::int64_t epoch_ = 0;
+  std::int64_t collected_ = 0;  // The epoch whose recordings were asked for.
   int starts_ = 0;
   int stop_probability_ = 0;
   bool unkillable_ = false;

@@ -36,11 +36,13 @@ std::vector<Message> samples() {
           message::SignalRanks{3, 15},
           message::SignalLeftovers{3, 18},
           message::KillAll{4},
+          message::CollectRecordings{4},
           message::Notice{"text"},
           message::Shutdown{},
           message::RankStarted{3, 1, 4711},
           message::StartFailed{3, 1, true, "why"},
           message::RankExited{3, 1, exit, {"x", ""}},
+          message::Recordings{3, {"{}", ""}},
           message::Quiet{3},
           message::OutputClosed{"why"}};
 }
@@ -56,7 +58,7 @@ TEST(Messages, EveryKindSurvivesTheWire) {
   }
   const auto configure = std::get<message::Configure>(decode(encode(samples()[0])).value());
   EXPECT_EQ(configure.job, std::get<message::Configure>(samples()[0]).job);
-  const auto exited = std::get<message::RankExited>(decode(encode(samples()[9])).value());
+  const auto exited = std::get<message::RankExited>(decode(encode(samples()[10])).value());
   EXPECT_EQ(exited.exit.shell_code(), 139);
   EXPECT_TRUE(exited.exit.core_dumped);
 }

@@ -1,4 +1,4 @@
-// What this machine lets this process use: processors and memory.
+// What this machine lets this process use: processors and memory; and its wall clock.
 // Thread safety: all functions.
 #pragma once
 
@@ -13,5 +13,9 @@ int usable_cpu_count();
 // estimate for the machine (MemAvailable), or less when a control group's limit (v1 or
 // v2, of this group or any above it) leaves less. UINT64_MAX when nothing can be read.
 std::uint64_t available_memory_bytes();
+
+// Wall-clock nanoseconds since 1970 (UTC): to place what several processes did on one
+// time line.
+std::int64_t wall_clock_ns();
 
 }  // namespace trireme

@@ -24,6 +24,8 @@
 
 namespace trireme {
 
+class Recorder;
+
 // Where a rank comes from. Fields left at their defaults are found in the environment.
 struct WorldOptions {
   int rank = -1;
@@ -122,6 +124,9 @@ class World {
   // Asks all ranks; entry r is nullopt when rank r did not answer by the deadline (it is
   // stopped, or its host is gone) or has left.
   std::vector<std::optional<std::string>> collect_activities(Deadline deadline);
+
+  // The rank's flight recorder, for the runtime's own layers. Never null.
+  const std::shared_ptr<Recorder>& recorder() const;
 
   // Messages to the launcher, when there is one: no effect otherwise.
   void notify_launcher(std::string_view topic, std::string_view value);

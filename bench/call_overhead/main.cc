@@ -1,0 +1,115 @@
+// call_overhead: what watching over calls costs: the flight recorder, the comparison of
+// calls and the deadlines, in nanoseconds a call.
+//
+// The ranks, processes under any launcher, all-reduce 8 bytes.
+// Two communicators are made on the same ranks, one with everything and one without
+// (TRIREME_UNGUARDED), and take turns in short rounds, so that what else the machine does
+// meets both alike; the medians of the rounds are compared. The recorder's own stores are
+// measured alone as well, without a peer.
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include <fmt/core.h>
+#include <trireme/collectives/communicator.h>
+#include <trireme/platform/clock.h>
+
+#include "runtime/telemetry/api/recorder.h"
+
+namespace trireme {
+namespace {
+
+constexpr int kCallsPerRound = 2000;
+constexpr int kRounds = 201;
+constexpr int kWarmUps = 20;
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+double round_ns(Communicator& c, Status& status) {
+  std::uint64_t value = 1;
+  const std::uint64_t begun = tsc_now();
+  for (int i = 0; i < kCallsPerRound && status.is_ok(); ++i) {
+    status = c.all_reduce(&value, &value, 1, DataType::u64, ReduceOp::max);
+  }
+  return static_cast<double>(tsc_to_ns(tsc_now() - begun)) / kCallsPerRound;
+}
+
+Result<std::shared_ptr<Communicator>> make(const std::shared_ptr<World>& world, const char* unguarded) {
+  ::setenv("TRIREME_UNGUARDED", unguarded, 1);
+  return Communicator::create(world);
+}
+
+struct Figures {
+  double guarded_ns = 0;
+  double bare_ns = 0;
+};
+
+Result<Figures> measure(Communicator& guarded, Communicator& bare) {
+  Status status;
+  std::vector<double> with;
+  std::vector<double> without;
+  for (int round = 0; round < kRounds + kWarmUps && status.is_ok(); ++round) {
+    const double a = round_ns(guarded, status);
+    const double b = round_ns(bare, status);
+    if (round < kWarmUps) continue;
+    with.push_back(a);
+    without.push_back(b);
+  }
+  TRIREME_RETURN_IF_ERROR(status);
+  return Figures{median(with), median(without)};
+}
+
+// The stores of one recorded call: entered, started, ended; stamps read once.
+double recorder_ns() {
+  const auto recorder = Recorder::open({}, -1);
+  const auto channel = recorder->open_channel(2, 0, {0, 1}, "shm");
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint64_t begun = tsc_now();
+    for (std::uint64_t i = 1; i <= kCallsPerRound; ++i) {
+      const std::uint64_t index = channel->enter({0, DataType::u64, ReduceOp::max, i, 1, 0, 0}, begun);
+      channel->start(index, 1, begun);
+      channel->end(index, true, begun + 1000);
+    }
+    rounds.push_back(static_cast<double>(tsc_to_ns(tsc_now() - begun)) / kCallsPerRound);
+  }
+  return median(rounds);
+}
+
+int fail(const Status& status) {
+  fmt::print(stderr, "call_overhead: {}\n", status.to_string());
+  return exit_code(status.code());
+}
+
+int run_rank(const std::shared_ptr<World>& world) {
+  auto guarded = make(world, "0");
+  if (!guarded.is_ok()) return fail(guarded.status());
+  auto bare = make(world, "1");
+  if (!bare.is_ok()) return fail(bare.status());
+  const Result<Figures> figures = measure(**guarded, **bare);
+  if (!figures.is_ok()) return fail(figures.status());
+  if (world->rank() != 0) return 0;
+  fmt::print("all_reduce of 8 bytes, {} ranks, median of {} rounds of {} calls\n", world->size(), kRounds,
+             kCallsPerRound);
+  fmt::print("  with recorder, comparison and deadline  {:8.1f} ns a call\n", figures->guarded_ns);
+  fmt::print("  without                                 {:8.1f} ns a call\n", figures->bare_ns);
+  fmt::print("  their price                             {:8.1f} ns a call\n", figures->guarded_ns - figures->bare_ns);
+  fmt::print("  of that the recorder's stores alone     {:8.1f} ns a call\n", recorder_ns());
+  return 0;
+}
+
+}  // namespace
+}  // namespace trireme
+
+int main() {
+  auto world = trireme::World::join();
+  if (!world.is_ok()) return trireme::fail(world.status());
+  if ((*world)->size() < 2) {
+    fmt::print(stderr, "call_overhead: start it as two ranks or more: trireme run -n 2 -- call_overhead\n");
+    return 2;
+  }
+  return trireme::run_rank(*world);
+}
