@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <trireme/base/hash.h>
 #include <trireme/platform/clock.h>
+#include <trireme/telemetry/log.h>
 
 namespace trireme {
 namespace {
@@ -32,7 +33,8 @@ Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<in
     : engine_(std::move(engine)),
       context_(context),
       members_(std::move(members)),
-      selector_(engine_->network(is_one_host(engine_->world(), members_)), engine_->forced()),
+      selector_(engine_->network(is_one_host(engine_->world(), members_)), engine_->forced(),
+                engine_->tuning(is_one_host(engine_->world(), members_))),
       record_(std::make_shared<ActivityRecord>(context)),
       links_(members_.size()),
       offices_(members_.size()),
@@ -95,6 +97,7 @@ const CompiledPlan& Core::compiled(const OperationState& operation) {
 std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails* details) const {
   const plan::Request request = request_of(call, details);
   const plan::Algorithm* algorithm = selector_.choose(request);
+  if (log_enabled(LogLevel::debug, "tune")) log_line(LogLevel::debug, "tune", selector_.explain(request));
   auto plan = std::make_unique<CompiledPlan>();
   plan->program = algorithm->program(request, rank_);
   plan->arithmetic = Arithmetic(call.type, call.op, request.wide, request.ranks);

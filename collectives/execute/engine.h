@@ -51,6 +51,8 @@ class Engine {
   Fabric* fabric() { return fabric_.get(); }
   std::int64_t timeout_ms() const { return timeout_ms_; }
   const ForcedAlgorithms& forced() const { return forced_; }
+  // Rank 0's table of measured times, for members of one host; null when there is none.
+  std::shared_ptr<const TuningTable> tuning(bool one_host) const { return one_host ? tuning_ : nullptr; }
   // Agreed figures for members of one host, or of several.
   const plan::Network& network(bool one_host) const { return one_host ? inside_ : across_; }
   std::uint64_t first_context() const { return first_context_; }
@@ -73,6 +75,7 @@ class Engine {
   explicit Engine(std::shared_ptr<World> world) : world_(std::move(world)) {}
   Status configure(const CommunicatorOptions& options);
   Status agree(std::int64_t ordinal, const std::string& forced);
+  void use_tuning(std::uint64_t hash, const std::string& text, const std::string& own);
   void watch();
   std::string activity() const;
   void run();
@@ -83,6 +86,7 @@ class Engine {
   std::unique_ptr<Fabric> fabric_;
   std::int64_t timeout_ms_ = 0;
   ForcedAlgorithms forced_;
+  std::shared_ptr<const TuningTable> tuning_;
   plan::Network inside_;
   plan::Network across_;
   std::uint64_t first_context_ = 0;

@@ -5,9 +5,11 @@
 
 namespace trireme {
 
-// The one list. A variable is one line: name, default, meaning.
-const std::vector<EnvironmentVariable>& environment_variables() {
-  static const std::vector<EnvironmentVariable> list = {
+namespace {
+
+// The one list, in two parts. A variable is one line: name, default, meaning.
+std::vector<EnvironmentVariable> own_variables() {
+  return {
       // Set by `trireme run` for every rank.
       {"TRIREME_RANK", "", "This process's rank, 0 .. TRIREME_WORLD_SIZE - 1"},
       {"TRIREME_WORLD_SIZE", "", "Number of ranks of the job"},
@@ -28,7 +30,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_LOG", "warn", "Log level, or topics with levels: tune=debug,transport=info"},
       {"TRIREME_TRANSPORT", "", "Forces one transport (shm, tcp, ...) between all ranks"},
       {"TRIREME_INTERFACE", "", "Networks tcp may use: interface names, addresses or CIDRs, commas between"},
-      {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
+      {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=binomial_tree"},
+      {"TRIREME_TUNING", "", "The table that trireme tune wrote; default: a file per machine in XDG_CACHE_HOME"},
       {"TRIREME_THREADS", "", "Threads a rank computes with; default: usable cores / ranks on this host"},
       {"TRIREME_KERNELS", "fast", "fast or reference: which CPU kernels run (reference in thread-sanitizer builds)"},
       // Settings of `trireme run`, for what no flag and no configuration file says.
@@ -44,6 +47,12 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_RUN_WDIR", "", "trireme run --wdir"},
       {"TRIREME_RUN_JSON", "", "trireme run --json"},
       {"TRIREME_RUN_VERBOSE", "false", "trireme run --verbose"},
+  };
+}
+
+// Other programs' variables that we read.
+std::vector<EnvironmentVariable> foreign_variables() {
+  return {
       // Open MPI and PMIx.
       {"OMPI_COMM_WORLD_RANK", "", "Rank under Open MPI's mpirun"},
       {"OMPI_COMM_WORLD_SIZE", "", "Number of ranks under Open MPI's mpirun"},
@@ -72,8 +81,20 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"NO_COLOR", "", "Anything: no colours on terminals"},
       {"TMPDIR", "/tmp", "Folder for temporary files"},
       {"HOME", "", "The user's folder"},
+      {"XDG_CACHE_HOME", "", "Folder of files that can be made again; default: .cache in HOME"},
       {"PATH", "/usr/local/bin:/usr/bin:/bin", "Folders searched for programs"},
   };
+}
+
+}  // namespace
+
+const std::vector<EnvironmentVariable>& environment_variables() {
+  static const std::vector<EnvironmentVariable> list = [] {
+    std::vector<EnvironmentVariable> all = own_variables();
+    const std::vector<EnvironmentVariable> foreign = foreign_variables();
+    all.insert(all.end(), foreign.begin(), foreign.end());
+    return all;
+  }();
   return list;
 }
 

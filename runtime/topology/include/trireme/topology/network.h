@@ -27,8 +27,8 @@ std::string_view to_string(LinkKind kind);
 struct NetworkLevel {
   std::string name;  // "nvlink", "leaf", "spine"
   LinkKind kind = LinkKind::network;
-  int reaches = 0;              // Ranks of one block; 0: all.
-  int rails = 1;                // A divisor of ranks_per_host.
+  int reaches = 0;  // Ranks of one block; 0: all.
+  int rails = 1;    // A divisor of ranks_per_host.
   // Ranks that share one link into this level. They are consecutive ranks of one rail: of
   // the network level below, when there is one, else of this level.
   int shared_by = 1;
