@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 #include <trireme/base/hash.h>
 #include <trireme/platform/clock.h>
-#include <trireme/telemetry/log.h>
 
 namespace trireme {
 namespace {
@@ -97,7 +96,7 @@ const CompiledPlan& Core::compiled(const OperationState& operation) {
 std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails* details) const {
   const plan::Request request = request_of(call, details);
   const plan::Algorithm* algorithm = selector_.choose(request);
-  if (log_enabled(LogLevel::debug, "tune")) log_line(LogLevel::debug, "tune", selector_.explain(request));
+  selector_.log_choice(request);
   auto plan = std::make_unique<CompiledPlan>();
   plan->program = algorithm->program(request, rank_);
   plan->arithmetic = Arithmetic(call.type, call.op, request.wide, request.ranks);

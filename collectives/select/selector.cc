@@ -1,6 +1,9 @@
 #include "collectives/select/selector.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
+#include <trireme/telemetry/log.h>
 
 namespace trireme {
 namespace {
@@ -112,6 +115,16 @@ std::string Selector::explain(const plan::Request& request) const {
   text += fmt::format("  model: {:.1f} us a message, {:.2f} GB/s a path, {:.2f} GB/s of local work\n",
                       network_.alpha_s * 1e6, 1e-9 / network_.beta_s_per_byte, 1e-9 / network_.gamma_s_per_byte);
   return text;
+}
+
+void Selector::log_choice(const plan::Request& request) const {
+  if (!log_enabled(LogLevel::debug, "tune")) return;
+  const std::string text = explain(request);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    log_line(LogLevel::debug, "tune", std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+  }
 }
 
 }  // namespace trireme

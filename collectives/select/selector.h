@@ -40,6 +40,8 @@ class Selector {
   const plan::Algorithm* choose(const plan::Request& request) const;
   // One line per candidate with its expected time, and the choice with its reason.
   std::string explain(const plan::Request& request) const;
+  // explain() into the log, topic "tune".
+  void log_choice(const plan::Request& request) const;
   const plan::Network& network() const { return network_; }
 
  private:

