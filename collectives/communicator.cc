@@ -315,6 +315,12 @@ std::string Communicator::explain() const {
   return text;
 }
 
+std::string Communicator::transport_to(int peer) const {
+  TRIREME_CHECK(peer >= 0 && peer < size(), "transport_to: no such rank in this communicator");
+  if (peer == rank()) return "";
+  return impl_->core->engine()->fabric()->choice(world_rank(peer)).transport;
+}
+
 std::string Communicator::explain_all_reduce(std::size_t count, DataType type, ReduceOp op) const {
   const Core& core = *impl_->core;
   if (core.size() == 1) return "alone: calls are copies\n";

@@ -7,6 +7,7 @@
 #include <trireme/base/hash.h>
 #include <trireme/base/wire.h>
 #include <trireme/platform/environment.h>
+#include <trireme/telemetry/log.h>
 
 #include "runtime/transport/table/api/transport_table.h"
 
@@ -100,6 +101,9 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
   writer.u32(kWireVersion);
   writer.bytes(forced);
   writer.u8(reproducible_ ? 1 : 0);
+  const std::string tuning = load_tuning();
+  writer.u64(hash64(tuning));
+  writer.bytes(world_->rank() == 0 ? tuning : std::string());
   for (const Figures* figures : {&inside, &across}) {
     writer.f64(figures->alpha_s);
     writer.f64(figures->bytes_per_second);
@@ -114,6 +118,9 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
     const std::uint32_t version = reader.u32();
     const std::string theirs = reader.string();
     const bool reproducible = reader.u8() != 0;
+    const std::uint64_t hash = reader.u64();
+    const std::string table = reader.string();
+    if (rank == 0 && !reader.failed()) use_tuning(hash, table, tuning);
     for (Figures* figures : {&inside, &across}) {
       const double alpha = reader.f64();
       figures->take_worst(alpha, reader.f64());
@@ -135,7 +142,9 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
                                   forced, other, theirs));
     }
   }
-  inside_ = inside.network();
+  // Measured figures hold for no more ranks than were measured: more may not fit the cores.
+  const bool measured = tuning_ != nullptr && world_->size() <= tuning_->ranks;
+  inside_ = measured ? tuning_->network : inside.network();
   across_ = across.network();
   first_context_ = hash64(fmt::format("trireme/communicator/{}", ordinal)) & ~std::uint64_t{1};
   return {};
@@ -160,6 +169,21 @@ std::shared_ptr<RecorderChannel> Engine::record_communicator(std::uint64_t conte
     if (member != world_->rank()) transports.emplace(fabric_->choice(member).transport);
   }
   return world_->recorder()->open_channel(context, own_rank, members, fmt::format("{}", fmt::join(transports, "+")));
+}
+
+// Rank 0's table is everybody's; a rank that has another one says so.
+void Engine::use_tuning(std::uint64_t hash, const std::string& text, const std::string& own) {
+  if (hash != hash64(own)) {
+    const std::string& self = names_[static_cast<std::size_t>(world_->rank())];
+    log_line(LogLevel::warn, "tune",
+             fmt::format("the tuning tables of {} and {} differ ({} and {} bytes); that of {} is used by all. Run "
+                         "trireme tune on every machine, or point TRIREME_TUNING at one file",
+                         self, names_[0], own.size(), text.size(), names_[0]));
+  }
+  if (text.empty()) return;
+  Result<TuningTable> table = tuning_from_json(text);
+  if (!table.is_ok()) return;  // Rank 0 has checked it; one of another build fails the version above.
+  tuning_ = std::make_shared<const TuningTable>(std::move(table).value());
 }
 
 void Engine::watch() {

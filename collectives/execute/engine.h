@@ -57,6 +57,8 @@ class Engine {
   // recorder, no comparison of calls, no deadlines.
   bool is_guarded() const { return guarded_; }
   const ForcedAlgorithms& forced() const { return forced_; }
+  // Rank 0's table of measured times, for members of one host; null when there is none.
+  std::shared_ptr<const TuningTable> tuning(bool one_host) const { return one_host ? tuning_ : nullptr; }
   // Agreed figures for members of one host, or of several.
   const plan::Network& network(bool one_host) const { return one_host ? inside_ : across_; }
   std::uint64_t first_context() const { return first_context_; }
@@ -82,6 +84,7 @@ class Engine {
   explicit Engine(std::shared_ptr<World> world) : world_(std::move(world)) {}
   Status configure(const CommunicatorOptions& options);
   Status agree(std::int64_t ordinal, const std::string& forced);
+  void use_tuning(std::uint64_t hash, const std::string& text, const std::string& own);
   void watch();
   void name_recorded();
   std::string activity() const;
@@ -95,6 +98,7 @@ class Engine {
   bool reproducible_ = false;
   bool guarded_ = true;
   ForcedAlgorithms forced_;
+  std::shared_ptr<const TuningTable> tuning_;
   plan::Network inside_;
   plan::Network across_;
   std::uint64_t first_context_ = 0;

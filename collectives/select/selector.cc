@@ -1,17 +1,12 @@
 #include "collectives/select/selector.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
+#include <trireme/telemetry/log.h>
 
 namespace trireme {
 namespace {
-
-std::string algorithm_names() {
-  std::string names;
-  for (const plan::Algorithm& algorithm : plan::algorithms()) {
-    names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
-  }
-  return names;
-}
 
 // Some request for this collective works, whatever its size.
 bool works_for(const plan::Algorithm& algorithm, plan::Collective collective) {
@@ -19,7 +14,7 @@ bool works_for(const plan::Algorithm& algorithm, plan::Collective collective) {
 }
 
 Status apply(ForcedAlgorithms& forced, std::string_view part) {
-  const std::size_t equals = part.find('=');
+  const std::size_t equals = part.find_first_of("=:");
   const std::string_view name = equals == std::string_view::npos ? part : part.substr(equals + 1);
   const plan::Algorithm* algorithm = plan::find_algorithm(name);
   if (algorithm == nullptr) {
@@ -63,17 +58,33 @@ Result<ForcedAlgorithms> parse_forced_algorithms(std::string_view text) {
   return forced;
 }
 
+Selector::Expectation Selector::expect(const plan::Algorithm& algorithm, const plan::Request& request) const {
+  if (table_ != nullptr) {
+    if (const auto seconds = table_->seconds(algorithm, request)) return {*seconds, true};
+  }
+  return {algorithm.cost(request, network_), false};
+}
+
+bool Selector::any_measured(const plan::Request& request) const {
+  for (const plan::Algorithm& algorithm : plan::algorithms()) {
+    if (algorithm.supports(request) && expect(algorithm, request).measured) return true;
+  }
+  return false;
+}
+
 const plan::Algorithm* Selector::choose(const plan::Request& request) const {
   const plan::Algorithm* forced = forced_.of[static_cast<std::size_t>(request.collective)];
   if (forced != nullptr && forced->supports(request)) return forced;
+  const bool measured_only = any_measured(request);
   const plan::Algorithm* best = nullptr;
-  double best_cost = 0;
+  double least = 0;
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     if (!algorithm.supports(request)) continue;
-    const double cost = algorithm.cost(request, network_);
-    if (best == nullptr || cost < best_cost) {
+    const Expectation expected = expect(algorithm, request);
+    if (measured_only && !expected.measured) continue;
+    if (best == nullptr || expected.seconds < least) {
       best = &algorithm;
-      best_cost = cost;
+      least = expected.seconds;
     }
   }
   TRIREME_CHECK(best != nullptr, "a collective without an algorithm");
@@ -83,13 +94,20 @@ const plan::Algorithm* Selector::choose(const plan::Request& request) const {
 std::string Selector::explain(const plan::Request& request) const {
   const plan::Algorithm* chosen = choose(request);
   const plan::Algorithm* forced = forced_.of[static_cast<std::size_t>(request.collective)];
+  const bool measured_only = any_measured(request);
   std::string text = fmt::format("{} of {} bytes over {} ranks: {}, ", plan::to_string(request.collective),
                                  request.count * request.element_bytes, request.ranks, chosen->name);
-  text += chosen == forced ? "because it was asked for\n" : "because it is expected to take the least time\n";
+  text += chosen == forced ? "because it was asked for\n"
+          : measured_only  ? "because it took the least time when this machine was measured\n"
+                           : "because it is expected to take the least time\n";
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     if (!works_for(algorithm, request.collective)) continue;
     if (algorithm.supports(request)) {
-      text += fmt::format("  {:<20} {:12.1f} us expected\n", algorithm.name, algorithm.cost(request, network_) * 1e6);
+      const Expectation expected = expect(algorithm, request);
+      text += fmt::format("  {:<20} {:12.1f} us {}\n", algorithm.name, expected.seconds * 1e6,
+                          expected.measured ? "measured"
+                          : measured_only   ? "expected, not measured: not considered"
+                                            : "expected");
     } else {
       text += fmt::format("  {:<20} not possible: {}\n", algorithm.name, algorithm.constraint);
     }
@@ -97,6 +115,16 @@ std::string Selector::explain(const plan::Request& request) const {
   text += fmt::format("  model: {:.1f} us a message, {:.2f} GB/s a path, {:.2f} GB/s of local work\n",
                       network_.alpha_s * 1e6, 1e-9 / network_.beta_s_per_byte, 1e-9 / network_.gamma_s_per_byte);
   return text;
+}
+
+void Selector::log_choice(const plan::Request& request) const {
+  if (!log_enabled(LogLevel::debug, "tune")) return;
+  const std::string text = explain(request);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    log_line(LogLevel::debug, "tune", std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+  }
 }
 
 }  // namespace trireme

@@ -20,6 +20,7 @@
 #include <trireme/telemetry/log.h>
 #include <trireme/topology/discover.h>
 #include <trireme/topology/format.h>
+#include <trireme/topology/job.h>
 #include <trireme/topology/nccl_xml.h>
 #include <trireme/topology/network.h>
 #include <trireme/topology/roce_gid.h>

@@ -40,6 +40,7 @@ std::vector<EnvironmentVariable> with_foreign(std::vector<EnvironmentVariable> o
       {"NO_COLOR", "", "Anything: no colours on terminals"},
       {"TMPDIR", "/tmp", "Folder for temporary files"},
       {"HOME", "", "The user's folder"},
+      {"XDG_CACHE_HOME", "", "Folder of files that can be made again; default: .cache in HOME"},
       {"PATH", "/usr/local/bin:/usr/bin:/bin", "Folders searched for programs"},
   };
   own.insert(own.end(), foreign.begin(), foreign.end());
@@ -81,6 +82,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"TRIREME_VERBS_DEVICES", "", "RDMA devices to use: mlx5_0,mlx5_1:1, or all but some: !mlx5_2"},
       {"TRIREME_VERBS_RAILS", "4", "RDMA ports that one channel uses side by side, at most 4"},
       {"TRIREME_ALGORITHM", "", "Forces collective algorithms: ring, or all_reduce=ring,broadcast=tree"},
+      {"TRIREME_TUNING", "", "The table that trireme tune wrote; default: a file per machine in XDG_CACHE_HOME"},
       {"TRIREME_BACKEND", "ours", "Who moves the data of communicators: ours, mpi or nccl"},
       {"TRIREME_BACKEND_FOLDER", "", "Where libtrireme_mpi.so lies, if not in lib/trireme"},
       {"TRIREME_NCCL_LIBRARY", "", "Absolute path of NVIDIA's libnccl.so.2 for backend nccl"},

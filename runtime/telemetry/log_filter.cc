@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNames = {"trace", "debug", "info", "warn", "error", "off"};
 
+// TRIREME_LOG=tune is short for tune=debug. Other words alone are taken for levels, so
+// that a misspelt level is noticed.
+constexpr std::string_view kTopicOfItsOwn = "tune";
+
 std::optional<LogLevel> level_named(std::string_view name) {
   const auto found = std::find(kNames.begin(), kNames.end(), name);
   if (found == kNames.end()) return std::nullopt;
@@ -24,6 +28,11 @@ Result<LogFilter> LogFilter::parse(std::string_view text) {
     const std::string_view part = text.substr(begin, end - begin);
     const std::size_t equals = part.find('=');
     const std::string_view name = equals == std::string_view::npos ? part : part.substr(equals + 1);
+    if (part == kTopicOfItsOwn) {
+      filter.topics[std::string(part)] = LogLevel::debug;
+      begin = end + 1;
+      continue;
+    }
     const std::optional<LogLevel> level = level_named(name);
     if (!level || equals == 0) {
       return invalid_argument("log filter '" + std::string(text) + "': '" + std::string(part) +

@@ -36,6 +36,13 @@ TEST_F(Log, TopicsHaveLevelsOfTheirOwn) {
   EXPECT_FALSE(log_enabled(LogLevel::off, "other")) << "off is a filter, not a level of lines";
 }
 
+TEST_F(Log, TuneAloneShowsChoices) {
+  set_log_filter("tune");
+  EXPECT_TRUE(log_enabled(LogLevel::debug, "tune"));
+  EXPECT_TRUE(log_enabled(LogLevel::warn, "other"));
+  EXPECT_FALSE(log_enabled(LogLevel::info, "other"));
+}
+
 TEST_F(Log, LinesHaveTimeLevelIdentityAndTopic) {
   set_log_filter("info");
   set_log_identity("node3:7");

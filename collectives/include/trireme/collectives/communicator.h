@@ -167,6 +167,8 @@ class Communicator {
   void abort(const std::string& reason);
   // Which transport each peer is reached by and which algorithm a call would take, and why.
   std::string explain() const;
+  // The transport that reaches a rank ("shm"); "" for this rank. REQUIRES: 0 <= peer < size().
+  std::string transport_to(int peer) const;
   // The same for one call.
   std::string explain_all_reduce(std::size_t count, DataType type, ReduceOp op) const;
 

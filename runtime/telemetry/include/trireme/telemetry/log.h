@@ -1,7 +1,7 @@
 // Logging: one line a record, to stderr, filtered by TRIREME_LOG.
 //
 // TRIREME_LOG is a level ("trace", "debug", "info", "warn", "error", "off"; default
-// "warn") or a list of topics with levels: "tune=debug,transport=info". A line reads
+// "warn") or a list of topics with levels: "tune=debug,transport=info"; "tune" alone is tune=debug. A line reads
 //   2026-11-30T12:00:00.123Z W host:rank topic message
 // The first function that decides that something is an error logs it; callers add
 // context to the Status and do not log again.

@@ -27,9 +27,11 @@ std::string_view to_string(LinkKind kind);
 struct NetworkLevel {
   std::string name;  // "nvlink", "leaf", "spine"
   LinkKind kind = LinkKind::network;
-  int reaches = 0;              // Ranks of one block; 0: all.
-  int rails = 1;                // A divisor of ranks_per_host.
-  int shared_by = 1;            // Ranks of one rail that share one link into this level.
+  int reaches = 0;  // Ranks of one block; 0: all.
+  int rails = 1;    // A divisor of ranks_per_host.
+  // Ranks that share one link into this level. They are consecutive ranks of one rail: of
+  // the network level below, when there is one, else of this level.
+  int shared_by = 1;
   double bytes_per_second = 0;  // Of one link, each direction.
   double latency_us = 0;        // Of a message joined at this level, end to end, one way.
   // What all messages joined in one block share (memory, processor); 0: no such limit.
