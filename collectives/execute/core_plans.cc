@@ -59,6 +59,7 @@ const CompiledPlan& Core::compiled(const OperationState& operation) {
 std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails* details) const {
   const plan::Request request = request_of(call, details);
   const plan::Algorithm* algorithm = selector_.choose(request);
+  selector_.log_choice(request);
   auto plan = std::make_unique<CompiledPlan>();
   plan->program = algorithm->program(request, rank_);
   plan->arithmetic = Arithmetic(call.type, call.op, request.wide, request.ranks);

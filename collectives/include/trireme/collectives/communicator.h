@@ -62,6 +62,7 @@ struct CommunicatorOptions {
   std::string algorithm;  // Forces one ("ring", ...); "" chooses per call.
   // Sums and averages of floating-point types do not depend on order; the same on all ranks.
   bool reproducible = false;
+  std::string backend;  // Who moves the data: "ours", "mpi" or "nccl"; "": what TRIREME_BACKEND says, or ours.
 };
 
 // A started operation. A value: copies refer to the same operation.
