@@ -2,6 +2,7 @@
 #include <dirent.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <string>
 
@@ -102,8 +103,10 @@ TEST(NcclLifetime, Shrink) {
 }
 
 TEST(NcclLifetime, RevokedThenShrunk) {
-  run_nccl_ranks(3, [](ncclComm_t comm, int rank) {
+  std::barrier all_done(3);  // Revoking ends calls that others are still in.
+  run_nccl_ranks(3, [&](ncclComm_t comm, int rank) {
     EXPECT_EQ(sum_over(comm, 1), 3);
+    all_done.arrive_and_wait();
     if (rank == 2) return;
     int value = 1;
     if (rank == 0) {
@@ -165,25 +168,33 @@ TEST(NcclLifetime, AbortFreesWhoWaits) {
   ASSERT_NCCL(ncclGetUniqueId(&id));
   std::atomic<ncclComm_t> first{nullptr};
   std::atomic<int> inside{0};
+  std::atomic<int> freed{0};
+  std::barrier all_done(3);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
       ncclComm_t comm = nullptr;
       ASSERT_NCCL(ncclCommInitRank(&comm, 3, id, rank));
       EXPECT_EQ(sum_over(comm, 1), 3);
+      all_done.arrive_and_wait();
       if (rank == 0) first = comm;
-      if (rank != 2) {  // Rank 2 never comes.
-        int value = 1;
-        ++inside;
-        EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr), ncclRemoteError);
-        EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("ncclCommAbort"), std::string::npos);
+      if (rank == 2) {  // It never comes.
+        while (freed < 2) std::this_thread::yield();
+        EXPECT_NCCL(ncclCommAbort(comm));
+        return;
       }
-      if (rank == 0) return;  // Aborted means freed.
-      if (rank == 1) {
-        ncclResult_t state = ncclSuccess;
-        EXPECT_NCCL(ncclCommGetAsyncError(comm, &state));
-        EXPECT_EQ(state, ncclRemoteError);
-      }
+      int value = 1;
+      ++inside;
+      const ncclResult_t result = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, nullptr);
+      ++freed;
+      // Aborted means freed: a call that comes too late finds no communicator.
+      if (rank == 0 && result == ncclInvalidArgument) return;
+      EXPECT_EQ(result, ncclRemoteError);
+      EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("ncclCommAbort"), std::string::npos);
+      if (rank == 0) return;
+      ncclResult_t state = ncclSuccess;
+      EXPECT_NCCL(ncclCommGetAsyncError(comm, &state));
+      EXPECT_EQ(state, ncclRemoteError);
       EXPECT_NCCL(ncclCommAbort(comm));
     });
   }
