@@ -9,8 +9,10 @@ import os
 import random
 import re
 import signal
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "hosts"))
@@ -20,6 +22,7 @@ RANKS = 3
 DEADLINE_MS = 1500
 END_WITHIN_S = 15
 STORE = "10.77.0.254:4000"
+FOLDER = tempfile.mkdtemp(prefix="trireme-faults-")  # The ranks' TMPDIR.
 # The faults, in turn.
 KINDS = ["kill", "stop", "loss", "kill", "limit", "link", "kill", "delay", "kill", "stop", "kill", "hole", "kill", "loss",
          "limit"]
@@ -37,7 +40,7 @@ class Run:
         self.random = random.Random(seed)
         self.victim = self.random.randrange(RANKS)
         self.delayed = kind == "delay"
-        self.environment = dict(os.environ, TRIREME_WORLD_SIZE=str(RANKS), TRIREME_STORE=STORE, TRIREME_SECRET="s",
+        self.environment = dict(os.environ, TMPDIR=FOLDER, TRIREME_WORLD_SIZE=str(RANKS), TRIREME_STORE=STORE, TRIREME_SECRET="s",
                                 TRIREME_JOB_ID=f"faults-{seed}", TRIREME_JOIN_TIMEOUT_MS="20000",
                                 TRIREME_INTERFACE="eth1" if self.delayed else "eth0")
         self.processes = []
@@ -140,7 +143,7 @@ class Run:
 
 def traces(hosts):
     """What must not grow: files of ours, and sockets in the hosts that are not on their way out."""
-    files = sorted(name for folder in ("/dev/shm", "/tmp") for name in os.listdir(folder) if name.startswith("trireme"))
+    files = sorted(os.listdir(FOLDER)) + sorted(name for name in os.listdir("/dev/shm") if name.startswith("trireme"))
     sockets = []
     for host in [*hosts, hosts.hub]:
         sockets += [line for line in host.run("ss", "-Hxtan").stdout.splitlines()
@@ -191,4 +194,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        shutil.rmtree(FOLDER, ignore_errors=True)
