@@ -244,9 +244,10 @@ void StoreState::raise(const Failure& failure, Actions& out) {
   // Of a context the first failure counts; further deaths are told, for those who went on
   // without the first.
   const bool first = failures_.try_emplace(failure.context, failure).second;
-  const bool death =
-      failure.context == 0 && failure.culprit_rank >= 0 && members_[failure.culprit_rank].state == Member::State::dead;
-  if (!first && !death) return;
+  const auto culprit = static_cast<std::size_t>(failure.culprit_rank);  // Of a report: any number.
+  const bool of_rank = failure.context == 0 && culprit < members_.size();
+  if (!first && (!of_rank || members_[culprit].state != Member::State::dead || members_[culprit].blamed)) return;
+  if (of_rank) members_[culprit].blamed = true;
   out.push_back(Action::log_line(
       LogLevel::warn, fmt::format("job {}, epoch {}: {}", config_.job_id, config_.epoch, failure.status.to_string())));
   broadcast(MessageType::failure, 0, encode_failure(failure), out);

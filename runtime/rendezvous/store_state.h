@@ -103,7 +103,8 @@ class StoreState {
     ConnectionId connection = 0;
     PeerInfo info;
     std::uint64_t last_contact_ms = 0;
-    std::string note;  // Where from, and why refused; "" when never heard from.
+    std::string note;     // Where from, and why refused; "" when never heard from.
+    bool blamed = false;  // A failure of the world names it, and all were told.
   };
   struct Waiter {
     ConnectionId connection = 0;
