@@ -11,8 +11,9 @@
 
 namespace trireme::test {
 
-inline std::set<std::string> listed_symbols() {
-  const auto text = read_file(TRIREME_SOURCE_DIR "/tests/collectives/nccl_interface/symbols.txt");
+// `source`: the top of the source tree.
+inline std::set<std::string> listed_symbols(const std::string& source) {
+  const auto text = read_file(source + "/tests/collectives/nccl_interface/symbols.txt");
   EXPECT_TRUE(text.is_ok()) << text.status().to_string();
   std::set<std::string> names;
   std::istringstream lines(text.is_ok() ? text.value() : "");

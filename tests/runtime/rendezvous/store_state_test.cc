@@ -51,9 +51,9 @@ TEST(StoreState, RefusesByName) {
 TEST(StoreState, TheFirstRankMaySayHowManyThereAre) {
   StoreHarness store(0);
   const auto hello = [&](int rank, std::uint32_t size) {
-    Hello hello = store.hello(rank);
-    hello.world_size = size;
-    return hello;
+    Hello said = store.hello(rank);
+    said.world_size = size;
+    return said;
   };
   EXPECT_EQ(store.refusal(store.join(hello(0, 9), "wrong")).code(), StatusCode::permission_denied);  // Decides nothing.
   const ConnectionId first = store.join(hello(1, 2));
