@@ -56,11 +56,15 @@ MetricsFile::~MetricsFile() = default;
 Result<std::unique_ptr<MetricsFile>> MetricsFile::open(const std::string& path, std::int64_t last_step) {
   TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(path));
   std::string kept;
-  if (info.exists && last_step > 0) {
+  if (info.is_directory) return invalid_argument("metrics file '" + path + "' is a folder; give the name of a file");
+  if (info.is_file && last_step > 0) {
     TRIREME_ASSIGN_OR_RETURN(const std::string contents, read_file(path));
     kept = keep_steps(contents, last_step);
   }
-  TRIREME_RETURN_IF_ERROR(write_file_atomically(path, kept).with_context("metrics file"));
+  if (info.is_file || !info.exists) {  // Not of a device or a pipe: nothing there is kept or cut.
+    TRIREME_RETURN_IF_ERROR(check_can_write(path).with_context("metrics file"));
+    TRIREME_RETURN_IF_ERROR(write_file_atomically(path, kept).with_context("metrics file"));
+  }
   TRIREME_ASSIGN_OR_RETURN(File file, File::open(path, File::Mode::append));
   return std::unique_ptr<MetricsFile>(new MetricsFile(std::make_unique<Impl>(Impl{std::move(file)})));
 }

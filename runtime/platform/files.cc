@@ -37,6 +37,30 @@ Status make_directory(const std::string& path) {
   return errno_status(error_number, "make folder '" + path + "'");
 }
 
+// /dev/stdout, /dev/null, a named pipe: to be written to, never to be replaced.
+Result<bool> is_written_in_place(const std::string& path) {
+  if (path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0) return true;
+  TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(path));
+  return info.exists && !info.is_file && !info.is_directory;
+}
+
+Status is_folder(const std::string& path) {
+  return invalid_argument("write '" + path + "': it is a folder; give the name of a file");
+}
+
+// Where a link leads; the path itself when there is none.
+std::string followed(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return path;
+  std::string target = resolved;
+  std::free(resolved);
+  return target;
+}
+
+std::string temporary_beside(const std::string& path) {
+  return path + ".tmp-" + std::to_string(current_pid()) + "-" + random_hex(4);
+}
+
 // unlinkat(2) for everything below `folder` (an open descriptor, which this closes).
 Status remove_entries(int folder, const std::string& path);
 
@@ -91,19 +115,47 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file_atomically(const std::string& path, std::string_view contents) {
-  const std::string temporary = path + ".tmp-" + std::to_string(current_pid()) + "-" + random_hex(4);
+  TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(path));
+  if (info.is_directory) return is_folder(path);
+  TRIREME_ASSIGN_OR_RETURN(const bool in_place, is_written_in_place(path));
+  if (in_place) {
+    TRIREME_ASSIGN_OR_RETURN(File file, File::open(path, File::Mode::append));
+    TRIREME_RETURN_IF_ERROR(file.write(contents));
+    return file.close();
+  }
+  const std::string target = followed(path);
+  const std::string temporary = temporary_beside(target);
   Status status = [&]() -> Status {
     TRIREME_ASSIGN_OR_RETURN(File file, File::open(temporary, File::Mode::create_new));
     TRIREME_RETURN_IF_ERROR(file.write(contents));
     TRIREME_RETURN_IF_ERROR(file.sync());
     TRIREME_RETURN_IF_ERROR(file.close());
-    return rename_path(temporary, path);
+    return rename_path(temporary, target);
   }();
   if (!status.is_ok()) {
     ::unlink(temporary.c_str());
     return status;
   }
-  return sync_directory(parent_folder(path));
+  return sync_directory(parent_folder(target));
+}
+
+Status check_can_write(const std::string& path) {
+  TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(path));
+  if (info.is_directory) return is_folder(path);
+  TRIREME_ASSIGN_OR_RETURN(const bool in_place, is_written_in_place(path));
+  if (in_place) {
+    // Not opened: a pipe would wait for its reader.
+    return ::access(path.c_str(), W_OK) == 0 ? Status::ok() : errno_status(errno, "write to '" + path + "'");
+  }
+  const std::string target = followed(path);
+  const std::string folder = parent_folder(target);
+  TRIREME_ASSIGN_OR_RETURN(const FileInfo parent, file_info(folder));
+  if (!parent.is_directory)
+    return not_found("write '" + path + "': there is no folder '" + folder + "'; make it first");
+  const std::string temporary = temporary_beside(target);
+  const Result<File> probe = File::open(temporary, File::Mode::create_new);
+  if (!probe.is_ok()) return Status(probe.status().code(), "write '" + path + "': " + probe.status().message());
+  return remove_file(temporary);
 }
 
 Result<FileInfo> file_info(const std::string& path) {
@@ -112,7 +164,7 @@ Result<FileInfo> file_info(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) return FileInfo{};
     return errno_status(errno, "look at '" + path + "'");
   }
-  return FileInfo{true, S_ISDIR(info.st_mode), static_cast<std::uint64_t>(info.st_size)};
+  return FileInfo{true, S_ISDIR(info.st_mode), static_cast<std::uint64_t>(info.st_size), S_ISREG(info.st_mode)};
 }
 
 Status make_directories(const std::string& path) {

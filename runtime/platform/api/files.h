@@ -53,11 +53,17 @@ struct FileInfo {
   bool exists = false;
   bool is_directory = false;
   std::uint64_t bytes = 0;
+  bool is_file = false;  // Neither a folder nor a device, pipe or socket.
 };
 
 Result<std::string> read_file(const std::string& path);
 // Writes beside, fsyncs, renames over, fsyncs the folder: readers see old or new, never half.
+// A link stays, and what it points to is replaced. What is no file (a device, a pipe) and
+// whatever is named by /dev or /proc (/dev/stdout) is never replaced, but written to.
 Status write_file_atomically(const std::string& path, std::string_view contents);
+// Whether write_file_atomically() would find a place for `path`, asked before the work whose
+// result it is to hold. Errors: as there, but for a full disk. Leaves nothing behind.
+Status check_can_write(const std::string& path);
 Result<FileInfo> file_info(const std::string& path);  // A missing path is not an error.
 Status make_directories(const std::string& path);
 // Names (not paths) in the folder, sorted; "." and ".." left out.

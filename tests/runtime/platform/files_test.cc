@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "runtime/platform/api/fault.h"
@@ -81,6 +83,45 @@ TEST_F(Files, AtomicWriteReplacesOrLeavesTheOld) {
   }
   ASSERT_TRUE(write_file_atomically(path("a"), "new").is_ok());
   EXPECT_EQ(*read_file(path("a")), "new");
+}
+
+TEST_F(Files, AtomicWriteKeepsLinks) {
+  ASSERT_TRUE(write_file_atomically(path("target"), "old").is_ok());
+  ASSERT_EQ(::symlink("target", path("link").c_str()), 0);
+  ASSERT_TRUE(write_file_atomically(path("link"), "new").is_ok());
+  EXPECT_EQ(*read_file(path("target")), "new");
+  struct stat info {};
+  ASSERT_EQ(::lstat(path("link").c_str(), &info), 0);
+  EXPECT_TRUE(S_ISLNK(info.st_mode));
+}
+
+// What is no file is written to: a device that was replaced would be gone for everybody.
+TEST_F(Files, AtomicWriteNeverReplacesWhatIsNoFile) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const UniqueFd reader(::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(check_can_write(path("pipe")).is_ok());
+  ASSERT_TRUE(write_file_atomically(path("pipe"), "words").is_ok());
+  std::array<char, 16> got{};
+  EXPECT_EQ(::read(reader.get(), got.data(), got.size()), 5);
+  EXPECT_FALSE(file_info(path("pipe"))->is_file);
+  const UniqueFd opened(::open(path("out").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const std::string as_proc = "/proc/self/fd/" + std::to_string(opened.get());  // As /dev/stdout is.
+  ASSERT_EQ(::write(opened.get(), "before ", 7), 7);
+  ASSERT_TRUE(write_file_atomically(as_proc, "after").is_ok());
+  EXPECT_EQ(*read_file(path("out")), "before after");
+  EXPECT_EQ(list_directory(folder_)->size(), 2U);
+}
+
+TEST_F(Files, WhereNothingCanBeWrittenIsSaidBefore) {
+  EXPECT_TRUE(check_can_write(path("new")).is_ok());
+  EXPECT_EQ(list_directory(folder_)->size(), 0U) << "asking leaves nothing behind";
+  const Status missing = check_can_write(path("none/new"));
+  EXPECT_EQ(missing.code(), StatusCode::not_found);
+  EXPECT_NE(missing.message().find("there is no folder '" + path("none") + "'"), std::string::npos);
+  const Status folder = check_can_write(folder_);
+  EXPECT_EQ(folder.code(), StatusCode::invalid_argument);
+  EXPECT_NE(folder.message().find("it is a folder"), std::string::npos);
+  EXPECT_EQ(write_file_atomically(folder_, "x").code(), StatusCode::invalid_argument);
 }
 
 TEST_F(Files, FoldersAreMadeListedAndRemoved) {
