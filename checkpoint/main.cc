@@ -8,10 +8,18 @@
 #include "checkpoint/catalog.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/reader.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 
 namespace trireme {
 namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  trireme checkpoint list run/checkpoints                        one line for each, newest first\n"
+    "  trireme checkpoint show run/checkpoints                        the newest valid one: items, files, metadata\n"
+    "  trireme checkpoint verify run/checkpoints/step-00000120        every checksum\n"
+    "Exit code: 0 all right; 1 something is damaged; 2 the command line needs a change.";
 
 using nlohmann::json;
 
@@ -38,19 +46,20 @@ int print_entries(const std::vector<CatalogEntry>& entries, bool as_json) {
     if (as_json) {
       list.push_back(summary(entry));
     } else if (entry.status.is_ok()) {
-      fmt::print("{}  step {}  {} ranks  {} items  {}  ok\n", entry.path, entry.step, entry.manifest.files.size(),
-                 entry.manifest.items.size(), format_bytes(total_bytes(entry.manifest)));
+      print_out(fmt::format("{}  step {}  {} ranks  {} items  {}  ok\n", entry.path, entry.step,
+                            entry.manifest.files.size(), entry.manifest.items.size(),
+                            format_bytes(total_bytes(entry.manifest))));
     } else {
-      fmt::print("{}  step {}  {}\n", entry.path, entry.step, entry.status.to_string());
+      print_out(fmt::format("{}  step {}  {}\n", entry.path, entry.step, entry.status.to_string()));
     }
   }
-  if (as_json) fmt::print("{}\n", list.dump(1));
-  if (!as_json && entries.empty()) fmt::print("no checkpoints\n");
+  if (as_json) print_out(fmt::format("{}\n", list.dump(1)));
+  if (!as_json && entries.empty()) print_out("no checkpoints\n");
   return all_valid ? 0 : 1;
 }
 
 int fail(const Status& status) {
-  fmt::print(stderr, "trireme checkpoint: {}\n", status.to_string());
+  print_error(fmt::format("trireme checkpoint: {}\n", status.to_string()));
   return exit_code(status.code());
 }
 
@@ -103,18 +112,20 @@ int show(const std::string& path, bool as_json) {
   if (as_json) {
     const Result<std::string> text = read_manifest_text(shown->path);
     if (!text.is_ok()) return fail(text.status());
-    fmt::print("{}", *text);
+    print_out(*text);
     return 0;
   }
   const CheckpointMetadata& metadata = manifest.metadata;
-  fmt::print("{}\nstep {}, epoch {}, job '{}', generation {}\ndata position {}, random seed {}, counter {}\n",
-             shown->path, metadata.step, metadata.epoch, manifest.job_id, manifest.generation, metadata.data_position,
-             metadata.random_seed, metadata.random_counter);
-  for (const auto& [key, value] : metadata.values) fmt::print("{} = {}\n", key, value);
-  for (const SavedFile& file : manifest.files) fmt::print("file {}  {}\n", file.name, format_bytes(file.bytes));
+  print_out(
+      fmt::format("{}\nstep {}, epoch {}, job '{}', generation {}\ndata position {}, random seed {}, counter {}\n",
+                  shown->path, metadata.step, metadata.epoch, manifest.job_id, manifest.generation,
+                  metadata.data_position, metadata.random_seed, metadata.random_counter));
+  for (const auto& [key, value] : metadata.values) print_out(fmt::format("{} = {}\n", key, value));
+  for (const SavedFile& file : manifest.files)
+    print_out(fmt::format("file {}  {}\n", file.name, format_bytes(file.bytes)));
   for (const SavedItem& item : manifest.items) {
-    fmt::print("item {}  {} {}  {} parts\n", item.name, to_string(item.type), item.shape.to_string(),
-               item.parts.size());
+    print_out(fmt::format("item {}  {} {}  {} parts\n", item.name, to_string(item.type), item.shape.to_string(),
+                          item.parts.size()));
   }
   return 0;
 }
@@ -122,6 +133,7 @@ int show(const std::string& path, bool as_json) {
 int run(int argc, char** argv) {
   CLI::App app("Looks at a directory of checkpoints, or at one checkpoint.", "trireme checkpoint");
   app.require_subcommand(1);
+  app.footer(kExamples);
   std::string path;
   bool as_json = false;
   const auto add = [&](const char* name, const char* description) {
@@ -148,5 +160,5 @@ int run(int argc, char** argv) {
 }  // namespace trireme
 
 int main(int argc, char** argv) {
-  return trireme::run(argc, argv);
+  return trireme::code_after_output(trireme::run(argc, argv));
 }

@@ -17,6 +17,7 @@
 #include <trireme/platform/clock.h>
 
 #include "bench/train_perf/floor.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 #include "runtime/platform/api/system.h"
 
@@ -90,15 +91,16 @@ Result<std::vector<Row>> measure(const Options& options, Trainer& trainer, Floor
 }
 
 Status show(const Options& options, const std::vector<Row>& rows, int ranks, int threads) {
-  fmt::print(
+  print_out(fmt::format(
       "{} layers, {} wide, {} heads, {} tokens x {} sequences, vocabulary {}, {}, {} rank(s) x {} thread(s), {}\n",
       options.model.layers, options.model.width, options.model.heads, options.model.tokens, options.batch,
-      options.model.vocabulary, options.dtype, ranks, threads, kernels::describe_kernels());
-  fmt::print("{:<10} {:>10} {:>12} {:>10} {:>14}\n", "name", "step ms", "tokens/s", "GFLOP/s", "share of peak");
+      options.model.vocabulary, options.dtype, ranks, threads, kernels::describe_kernels()));
+  print_out(
+      fmt::format("{:<10} {:>10} {:>12} {:>10} {:>14}\n", "name", "step ms", "tokens/s", "GFLOP/s", "share of peak"));
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
-    fmt::print("{:<10} {:>10.2f} {:>12.0f} {:>10.1f} {:>13.1f}%\n", row.name, row.step_ms, row.tokens_per_second,
-               row.gflop_per_s, 100 * row.share_of_peak);
+    print_out(fmt::format("{:<10} {:>10.2f} {:>12.0f} {:>10.1f} {:>13.1f}%\n", row.name, row.step_ms,
+                          row.tokens_per_second, row.gflop_per_s, 100 * row.share_of_peak));
     list.push_back({{"name", row.name},
                     {"dtype", options.dtype},
                     {"ranks", ranks},
@@ -109,7 +111,7 @@ Status show(const Options& options, const std::vector<Row>& rows, int ranks, int
                     {"gflop_per_s", row.gflop_per_s},
                     {"share_of_peak", row.share_of_peak}});
   }
-  fmt::print("the floor is {:.1f}% of the step\n", 100 * rows[1].step_ms / rows[0].step_ms);
+  print_out(fmt::format("the floor is {:.1f}% of the step\n", 100 * rows[1].step_ms / rows[0].step_ms));
   if (options.json.empty()) return Status::ok();
   return write_file_atomically(options.json, list.dump(2) + "\n").with_context("--json");
 }
@@ -172,6 +174,6 @@ int main(int argc, char** argv) {
   }
   const trireme::Status status = trireme::bench::run(options);
   if (status.is_ok()) return 0;
-  fmt::print(stderr, "train_perf: {}\n", status.to_string());
+  print_error(fmt::format("train_perf: {}\n", status.to_string()));
   return trireme::exit_code(status.code());
 }

@@ -5,12 +5,13 @@
 
 #include "examples/gpt/options.h"
 #include "examples/gpt/run.h"
+#include "runtime/platform/api/console.h"
 
 namespace {
 
 int fail(const trireme::World* world, const trireme::Status& status) {
   const std::string who = world == nullptr ? "" : world->peer(world->rank()).to_string() + ": ";
-  fmt::print(stderr, "trireme-gpt: {}{}\n", who, status.to_string());
+  print_error(fmt::format("trireme-gpt: {}{}\n", who, status.to_string()));
   return trireme::exit_code(status.code());
 }
 
@@ -21,7 +22,7 @@ int main(int argc, char** argv) {
   Result<gpt::CommandLine> command_line = gpt::parse_command_line(argc, argv);
   if (!command_line.is_ok()) return fail(nullptr, command_line.status());
   if (command_line->done) {
-    fmt::print("{}", command_line->text);
+    print_out(command_line->text);
     return 0;
   }
   Result<std::shared_ptr<World>> world = World::join();

@@ -9,6 +9,8 @@
 #include <trireme/base/units.h>
 #include <trireme/platform/clock.h>
 
+#include "runtime/platform/api/console.h"
+
 namespace trireme::gpt {
 
 namespace {
@@ -40,9 +42,9 @@ void Progress::step(std::int64_t step, double loss, double tokens_per_second) {
   const std::string line = fmt::format("step {}/{}  loss {:.4f}  {:.0f} tokens/s  {} left", step, last_step_, loss,
                                        tokens_per_second, time_left(step, now));
   if (terminal_) {
-    fmt::print("\r{:<76}", line);
+    print_out(fmt::format("\r{:<76}", line));
   } else {
-    fmt::print("{}\n", line);
+    print_out(fmt::format("{}\n", line));
   }
   std::fflush(stdout);
   line_open_ = terminal_;
@@ -51,12 +53,12 @@ void Progress::step(std::int64_t step, double loss, double tokens_per_second) {
 void Progress::say(const std::string& line) {
   if (quiet_) return;
   finish();
-  fmt::print("{}\n", line);
+  print_out(fmt::format("{}\n", line));
   std::fflush(stdout);
 }
 
 void Progress::finish() {
-  if (line_open_) fmt::print("\n");
+  if (line_open_) print_out("\n");
   line_open_ = false;
 }
 

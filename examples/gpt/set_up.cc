@@ -8,6 +8,8 @@
 #include <trireme/platform/environment.h>
 
 #include "examples/gpt/run.h"
+#include "runtime/platform/api/console.h"
+#include "runtime/platform/api/files.h"
 #include "runtime/platform/api/system.h"
 
 namespace trireme::gpt {
@@ -49,12 +51,18 @@ Status Run::set_up() {
     if (resumed) summary_.resumed_from = checkpoints_->resumed_from();
   }
   if (!is_first()) return Status::ok();
+  if (!options_.json.empty() && options_.json != "-") {
+    TRIREME_RETURN_IF_ERROR(check_can_write(options_.json).with_context("--json"));
+  }
   if (!options_.metrics.empty()) {
     TRIREME_ASSIGN_OR_RETURN(metrics_, MetricsFile::open(options_.metrics, trainer_->counters().step));
-    TRIREME_ASSIGN_OR_RETURN(events_, EventFile::open(options_.metrics));
+    TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(options_.metrics));
+    if (info.is_file) {  // What lies beside /dev/null is not ours.
+      TRIREME_ASSIGN_OR_RETURN(events_, EventFile::open(options_.metrics));
+    }
   }
   const bool resumed = !summary_.resumed_from.empty();
-  if (resumed) fmt::print("resumed from {} at step {}\n", summary_.resumed_from, trainer_->counters().step);
+  if (resumed) print_out(fmt::format("resumed from {} at step {}\n", summary_.resumed_from, trainer_->counters().step));
   TRIREME_RETURN_IF_ERROR(
       note(resumed ? "resume" : "start", resumed ? "from " + summary_.resumed_from : mesh_.to_string()));
   return Status::ok();
@@ -85,10 +93,11 @@ Status Run::make_trainer() {
   summary_.parameters = trainer_->model().layout().parameter_elements();
   summary_.ranks = world_->size();
   if (is_first()) {
-    fmt::print("{} parameters, {}, {} thread{} each; {} of text to train on, {} held out\n{}\n", summary_.parameters,
-               mesh_.to_string(), summary_.threads, summary_.threads == 1 ? "" : "s",
-               format_bytes(static_cast<std::uint64_t>(corpus_->training_bytes())),
-               format_bytes(static_cast<std::uint64_t>(corpus_->held_out_bytes())), trainer_->describe_memory());
+    print_out(fmt::format("{} parameters, {}, {} thread{} each; {} of text to train on, {} held out\n{}\n",
+                          summary_.parameters, mesh_.to_string(), summary_.threads, summary_.threads == 1 ? "" : "s",
+                          format_bytes(static_cast<std::uint64_t>(corpus_->training_bytes())),
+                          format_bytes(static_cast<std::uint64_t>(corpus_->held_out_bytes())),
+                          trainer_->describe_memory()));
   }
   return Status::ok();
 }

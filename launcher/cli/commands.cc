@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "launcher/coordinator/job_record.h"
+#include "runtime/platform/api/console.h"
 
 namespace trireme {
 
@@ -28,7 +29,7 @@ bool wants_help(const std::vector<std::string>& arguments) {
 }
 
 int usage_error(std::string_view message) {
-  fmt::print(stderr, "trireme: {}\n", message);
+  print_error(fmt::format("trireme: {}\n", message));
   return kUsageExitCode;
 }
 

@@ -2,19 +2,20 @@
 
 #include "launcher/cli/commands.h"
 #include "launcher/cli/external_command.h"
+#include "runtime/platform/api/console.h"
 
 namespace trireme {
 namespace {
 
 void print_overview() {
-  fmt::print("Usage: trireme COMMAND [ARGUMENTS]\n\nCommands:\n");
+  print_out("Usage: trireme COMMAND [ARGUMENTS]\n\nCommands:\n");
   for (const Command& command : commands()) {
-    if (!command.internal) fmt::print("  {:<14} {}\n", command.name, command.summary);
+    if (!command.internal) print_out(fmt::format("  {:<14} {}\n", command.name, command.summary));
   }
   const std::vector<std::string> external = external_commands();
-  if (!external.empty()) fmt::print("\nMore commands, each with its own --help:\n");
-  for (const std::string& name : external) fmt::print("  {}\n", name);
-  fmt::print(
+  if (!external.empty()) print_out("\nMore commands, each with its own --help:\n");
+  for (const std::string& name : external) print_out(fmt::format("  {}\n", name));
+  print_out(
       "\nExamples:\n"
       "  trireme run -n 4 -- ./train --steps 100    four ranks on this host\n"
       "  trireme help run                           all about starting programs\n");

@@ -5,6 +5,7 @@
 #include "launcher/cli/commands.h"
 #include "launcher/cli/external_command.h"
 #include "launcher/system/descriptors.h"
+#include "runtime/platform/api/console.h"
 
 namespace {
 
@@ -28,5 +29,5 @@ int dispatch(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   trireme::normalize_process();
-  return dispatch(std::vector<std::string>(argv + 1, argv + (argc > 0 ? argc : 1)));
+  return trireme::code_after_output(dispatch(std::vector<std::string>(argv + 1, argv + (argc > 0 ? argc : 1))));
 }

@@ -14,6 +14,7 @@
 #include "launcher/coordinator/report.h"
 #include "launcher/engines/local/local_engine.h"
 #include "launcher/system/descriptors.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 #include "runtime/platform/api/system.h"
 
@@ -21,7 +22,7 @@ namespace trireme {
 namespace {
 
 int fail(const Status& status) {
-  fmt::print(stderr, "trireme run: {}\n", status.message());
+  print_error(fmt::format("trireme run: {}\n", status.message()));
   return exit_code(status.code());
 }
 
@@ -31,6 +32,7 @@ Result<ResolvedRun> resolve(const RunArguments& arguments) {
     TRIREME_ASSIGN_OR_RETURN(config, read_run_config(arguments.config_path));
   }
   TRIREME_ASSIGN_OR_RETURN(ResolvedRun run, resolve_run(arguments.flags, config, read_run_environment()));
+  if (arguments.show_config) return run;
   if (arguments.program.empty()) {
     return invalid_argument("no program was given: trireme run -n N [FLAGS] -- PROGRAM [ARGUMENTS]");
   }
@@ -42,7 +44,7 @@ Result<ResolvedRun> resolve(const RunArguments& arguments) {
 void show_config(const ResolvedRun& run) {
   for (const Setting& setting : run_settings()) {
     for (const SettingValue& value : run.values.at(std::string(setting.name))) {
-      fmt::print("{:<14} = {:<24} # {}\n", setting.name, value.text, value.source);
+      print_out(fmt::format("{:<14} = {:<24} # {}\n", setting.name, value.text, value.source));
     }
   }
 }
@@ -52,6 +54,9 @@ Status check_folders(const RunOptions& options) {
   if (!options.working_directory.empty()) {
     TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(options.working_directory));
     if (!info.is_directory) return not_found(fmt::format("--wdir {}: no such folder", options.working_directory));
+  }
+  if (!options.json_path.empty() && options.json_path != "-") {
+    TRIREME_RETURN_IF_ERROR(check_can_write(options.json_path).with_context("--json"));
   }
   if (options.output_directory.empty()) return Status::ok();
   const std::string context = fmt::format("--output-dir {}: cannot be written", options.output_directory);
@@ -72,6 +77,8 @@ Status choose_stdin(const RunOptions& options, JobSpec& job) {
 
 Result<JobSpec> make_job(const RunOptions& options) {
   TRIREME_RETURN_IF_ERROR(check_folders(options));
+  const bool files = !options.output_directory.empty();
+  TRIREME_RETURN_IF_ERROR(check_descriptors(descriptors_of_shim(static_cast<std::size_t>(options.ranks), files)));
   JobSpec job;
   job.job_id = random_hex(4);
   job.program = options.program;
@@ -102,23 +109,23 @@ CoordinatorOptions coordinator_options(const RunOptions& options, const JobSpec&
 void say_before(const RunOptions& options, const JobSpec& job) {
   const int processors = usable_cpu_count();
   if (options.ranks > processors && !options.oversubscribe) {
-    fmt::print(stderr, "trireme: {} ranks share {} usable processor{} (--oversubscribe silences this)\n", options.ranks,
-               processors, processors == 1 ? "" : "s");
+    print_error(fmt::format("trireme: {} ranks share {} usable processor{} (--oversubscribe silences this)\n",
+                            options.ranks, processors, processors == 1 ? "" : "s"));
   }
   if (!options.verbose) return;
-  fmt::print(stderr,
-             "trireme: job {} on host {}: {} ranks of {}\n"
-             "trireme: contained by reaping: every process that a rank starts, detached or not, stays below the shim, "
-             "which kills what is left; if the shim dies, the launcher does. Limits: a set-uid program of another "
-             "user cannot be killed without root; kill -9 for launcher and shim at once ends the ranks, but not what "
-             "they detached\n",
-             job.job_id, job.host, job.world_size, job.program);
+  print_error(fmt::format(
+      "trireme: job {} on host {}: {} ranks of {}\n"
+      "trireme: contained by reaping: every process that a rank starts, detached or not, stays below the shim, "
+      "which kills what is left; if the shim dies, the launcher does. Limits: a set-uid program of another "
+      "user cannot be killed without root; kill -9 for launcher and shim at once ends the ranks, but not what "
+      "they detached\n",
+      job.job_id, job.host, job.world_size, job.program));
 }
 
 Status write_record(const RunOptions& options, const std::string& json) {
   if (options.json_path.empty()) return Status::ok();
   if (options.json_path != "-") return write_file_atomically(options.json_path, json).with_context("--json");
-  fmt::print("{}", json);
+  print_out(json);
   return Status::ok();
 }
 
@@ -138,7 +145,7 @@ int run_job(const RunOptions& options) {
   const Result<JobRecord> record =
       Coordinator::run(*job, coordinator_options(options, *job), std::move(*signals), std::move(*shim));
   if (!record.is_ok()) return fail(record.status());
-  fmt::print(stderr, "{}", failure_summary(*record, *job));
+  print_error(failure_summary(*record, *job));
   if (const Status written = write_record(options, record_as_json(*record, *job)); !written.is_ok()) {
     fail(written);
     return record->exit_code != 0 ? record->exit_code : 1;
@@ -152,7 +159,7 @@ int run_command(const std::vector<std::string>& raw) {
   const Result<RunArguments> arguments = parse_run_arguments(raw);
   if (!arguments.is_ok()) return fail(arguments.status());
   if (arguments->help) {
-    fmt::print("{}", run_help());
+    print_out(run_help());
     return 0;
   }
   const Result<ResolvedRun> run = resolve(*arguments);

@@ -5,6 +5,7 @@
 #include "launcher/cli/commands.h"
 #include "launcher/shim/shim.h"
 #include "launcher/system/descriptors.h"
+#include "runtime/platform/api/console.h"
 
 namespace trireme {
 
@@ -19,7 +20,7 @@ int shim_command(const std::vector<std::string>& arguments) {
   set_process_name("trireme-shim");
   const Status status = Shim::run(Socket(UniqueFd(fd), "coordinator"));
   if (status.is_ok()) return 0;
-  fmt::print(stderr, "trireme: shim: {}\n", status.to_string());
+  print_error(fmt::format("trireme: shim: {}\n", status.to_string()));
   return exit_code(status.code());
 }
 

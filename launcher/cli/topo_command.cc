@@ -9,6 +9,7 @@
 
 #include "launcher/cli/commands.h"
 #include "launcher/cli/external_command.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 
 namespace trireme {
@@ -45,7 +46,7 @@ Result<Topology> read_topology(const TopoOptions& options) {
 }
 
 int fail(const Status& status) {
-  fmt::print(stderr, "trireme topo: {}\n", status.message());
+  print_error(fmt::format("trireme topo: {}\n", status.message()));
   return exit_code(status.code());
 }
 
@@ -54,7 +55,7 @@ int explain(const Topology& topology, const std::vector<std::string>& names) {
   if (!a.is_ok()) return fail(a.status());
   const Result<int> b = find_vertex(topology, names[1]);
   if (!b.is_ok()) return fail(b.status());
-  fmt::print("{}", explain_paths(topology, *a, *b));
+  print_out(explain_paths(topology, *a, *b));
   return 0;
 }
 
@@ -68,11 +69,11 @@ int explain_collective(const TopoOptions& options) {
 
 int show(const Topology& topology, const TopoOptions& options) {
   if (options.json) {
-    fmt::print("{}", topology_to_json(topology));
+    print_out(topology_to_json(topology));
   } else if (options.tree) {
-    fmt::print("{}", format_tree(topology));
+    print_out(format_tree(topology));
   } else {
-    fmt::print("{}\n{}", format_matrix(topology), format_tree(topology));
+    print_out(fmt::format("{}\n{}", format_matrix(topology), format_tree(topology)));
   }
   return 0;
 }
@@ -94,7 +95,7 @@ int topo_command(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    print_out(app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
     return usage_error(fmt::format("topo: {}; see trireme topo --help", error.what()));

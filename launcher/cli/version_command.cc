@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "launcher/cli/commands.h"
+#include "runtime/platform/api/console.h"
 
 namespace trireme {
 
@@ -9,7 +10,7 @@ int version_command(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && !wants_help(arguments)) {
     return usage_error("'trireme version' takes no arguments, but got '" + arguments[0] + "'");
   }
-  fmt::print("trireme {}\n", TRIREME_VERSION);
+  print_out(fmt::format("trireme {}\n", TRIREME_VERSION));
   return 0;
 }
 

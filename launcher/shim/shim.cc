@@ -74,7 +74,7 @@ void Shim::on(const message::Configure& configure) {
   const auto prepare = [this]() -> Status {
     TRIREME_ASSIGN_OR_RETURN(secret_, sealed_memory("trireme-secret", job_.secret));
     const bool files = !job_.output_directory.empty();
-    TRIREME_RETURN_IF_ERROR(want_descriptors(64 + job_.ranks.size() * (files ? 8 : 6)));
+    TRIREME_RETURN_IF_ERROR(want_descriptors(descriptors_of_shim(job_.ranks.size(), files)));
     OutputRouter::Events events;
     events.on_drained = [this] {
       set_reading(!router_->congested());

@@ -103,15 +103,24 @@ Result<UniqueFd> sealed_memory(const std::string& name, std::string_view content
   return fd;
 }
 
+Status check_descriptors(std::size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_status(errno, "read the limit of open descriptors");
+  if (limit.rlim_max >= wanted) return Status::ok();
+  return resource_exhausted("this many ranks need " + std::to_string(wanted) +
+                            " open descriptors, and the hard limit is " + std::to_string(limit.rlim_max) +
+                            ": raise it (ulimit -Hn) or start fewer ranks");
+}
+
+std::size_t descriptors_of_shim(std::size_t ranks, bool with_files) {
+  return 64 + ranks * (with_files ? 8 : 6);
+}
+
 Status want_descriptors(std::size_t wanted) {
+  TRIREME_RETURN_IF_ERROR(check_descriptors(wanted));
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_status(errno, "read the limit of open descriptors");
   if (limit.rlim_cur >= wanted) return Status::ok();
-  if (limit.rlim_max < wanted) {
-    return resource_exhausted("this many ranks need " + std::to_string(wanted) +
-                              " open descriptors, and the hard limit is " + std::to_string(limit.rlim_max) +
-                              ": raise it (ulimit -Hn) or start fewer ranks");
-  }
   limit.rlim_cur = wanted;
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_status(errno, "raise the limit of open descriptors");
   return Status::ok();

@@ -59,6 +59,11 @@ Result<UniqueFd> sealed_memory(const std::string& name, std::string_view content
 // Raises the soft limit of open descriptors to at least `wanted` where the hard one allows.
 // Errors: resource_exhausted that names both.
 Status want_descriptors(std::size_t wanted);
+// The same question, asked of the hard limit alone: nothing is raised.
+Status check_descriptors(std::size_t wanted);
+// What the shim of `ranks` ranks needs: pipes, a process descriptor and sockets of each,
+// and what it has besides; with files of output two more.
+std::size_t descriptors_of_shim(std::size_t ranks, bool with_files);
 
 // "NAME=value" for every variable of ours.
 std::vector<std::string> environment_block();

@@ -1,0 +1,49 @@
+#include "runtime/platform/api/console.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include "runtime/platform/system_call.h"
+
+namespace trireme {
+namespace {
+
+// A property of the process, as its standard output is: the first error number, 0 for none.
+std::atomic<int>& output_error() {
+  static std::atomic<int> error{0};
+  return error;
+}
+
+void remember(int error_number) {
+  int none = 0;
+  output_error().compare_exchange_strong(none, error_number != 0 ? error_number : EIO);
+}
+
+}  // namespace
+
+void print_out(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) remember(errno);
+}
+
+void print_error(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+Status flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0) remember(errno);
+  const int error_number = output_error();
+  return error_number == 0 ? Status::ok() : errno_status(error_number, "write to standard output");
+}
+
+int code_after_output(int code) {
+  const Status status = flush_output();
+  if (status.is_ok() || code != 0) return code;
+  print_error(status.message() + ": what was asked for is incomplete\n");
+  return 1;
+}
+
+}  // namespace trireme
