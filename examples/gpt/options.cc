@@ -1,6 +1,8 @@
 #include "examples/gpt/options.h"
 
+#include <charconv>
 #include <cmath>
+#include <limits>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -17,6 +19,12 @@ constexpr const char* kExamples = R"(Examples:
 Every option may also stand in a TOML file (--config run.toml: `steps = 500`, `data = ["bible.txt"]`, ...).
 Exit codes: 0 trained; 2 the command line, the data or a folder needs a change; 1 a rank or the network failed.)";
 
+// Options that we parse ourselves.
+struct Texts {
+  std::string seed = "1";
+  std::string dtype = "f32";
+};
+
 void add_model(CLI::App& app, Options& o) {
   app.add_option("--layers", o.model.layers, "Transformer blocks")->group("Model");
   app.add_option("--dim", o.model.width, "Width of the activations")->group("Model");
@@ -24,7 +32,7 @@ void add_model(CLI::App& app, Options& o) {
   app.add_option("--seq", o.model.tokens, "Bytes in a sequence")->group("Model");
 }
 
-void add_training(CLI::App& app, Options& o, std::string& dtype) {
+void add_training(CLI::App& app, Options& o, Texts& texts) {
   app.add_option("--data", o.data, "Text files, joined in this order")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Training");
@@ -38,8 +46,8 @@ void add_training(CLI::App& app, Options& o, std::string& dtype) {
   app.add_option("--weight-decay", o.weight_decay, "On matrices; norms and biases have none")->group("Training");
   app.add_option("--clip", o.clip, "Largest norm of the global gradient (0: no clipping)")->group("Training");
   app.add_option("--beta2", o.beta2, "AdamW's decay of the second moment")->group("Training");
-  app.add_option("--seed", o.seed, "Of initial values and of the order of the data")->group("Training");
-  app.add_option("--dtype", dtype, "Operands of matrix products: f32 or bf16")->group("Training");
+  app.add_option("--seed", texts.seed, "Of initial values and of the order of the data")->group("Training");
+  app.add_option("--dtype", texts.dtype, "Operands of matrix products: f32 or bf16")->group("Training");
 }
 
 void add_running(CLI::App& app, Options& o) {
@@ -105,14 +113,39 @@ Status check(const Options& o) {
   if (o.data.empty()) return invalid_argument("--data is missing: give one or more text files (see --help)");
   TRIREME_RETURN_IF_ERROR(o.model.check());
   TRIREME_RETURN_IF_ERROR(check_ranges(o));
-  if (o.product_type != DataType::f32 && o.product_type != DataType::bf16) {
-    return invalid_argument(
-        fmt::format("--dtype {} is not supported; expected f32 or bf16", to_string(o.product_type)));
-  }
   if (o.checkpoint_dir.empty() && o.checkpoint_every > 0) {
     return invalid_argument("--checkpoint-every needs --checkpoint-dir: where should checkpoints go?");
   }
+  if (o.checkpoint_dir.empty() && o.resume != "auto" && o.resume != "never") {
+    return invalid_argument(
+        fmt::format("--resume {} needs --checkpoint-dir: where should the checkpoints of this run go?", o.resume));
+  }
   return Status::ok();
+}
+
+// CLI11 clamps what is too large, and wraps what is negative.
+Status parse_seed(const std::string& text, std::uint64_t& seed) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && rest == end) return Status::ok();
+  return invalid_argument(
+      fmt::format("--seed is {}; expected an integer from 0 to {}", text, std::numeric_limits<std::uint64_t>::max()));
+}
+
+Status parse_product_type(const std::string& text, DataType& type) {
+  const Result<DataType> parsed = parse_data_type(text);
+  if (parsed.is_ok() && (*parsed == DataType::f32 || *parsed == DataType::bf16)) {
+    type = *parsed;
+    return Status::ok();
+  }
+  return invalid_argument(fmt::format("--dtype {} is not supported; expected f32 or bf16", text));
+}
+
+std::string advice(const CLI::ParseError& error) {
+  if (error.get_name() != "ConfigError") return fmt::format("{} (trireme-gpt --help lists all options)", error.what());
+  return fmt::format(
+      "--config: {} (expected lines such as `steps = 500`; trireme-gpt --show-config prints a whole file)",
+      error.what());
 }
 
 }  // namespace
@@ -120,15 +153,16 @@ Status check(const Options& o) {
 Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   CommandLine result;
   Options& options = result.options;
-  std::string dtype = "f32";
+  Texts texts;
   bool show_config = false;
   CLI::App app("Trains a byte-level GPT by data parallelism.", "trireme-gpt");
   app.footer(kExamples);
   app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_model(app, options);
-  add_training(app, options, dtype);
+  add_training(app, options, texts);
   add_running(app, options);
   add_results(app, options);
+  app.allow_config_extras(CLI::config_extras_mode::error);
   app.set_config("--config", "", "TOML file of options; the command line wins")->group("Running");
   app.add_flag("--show-config", show_config, "Print the options as TOML and exit")
       ->group("Running")
@@ -138,9 +172,10 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     return CommandLine{options, true, app.help()};
   } catch (const CLI::ParseError& error) {
-    return invalid_argument(fmt::format("{} (trireme-gpt --help lists all options)", error.what()));
+    return invalid_argument(advice(error));
   }
-  TRIREME_ASSIGN_OR_RETURN(options.product_type, parse_data_type(dtype));
+  TRIREME_RETURN_IF_ERROR(parse_seed(texts.seed, options.seed));
+  TRIREME_RETURN_IF_ERROR(parse_product_type(texts.dtype, options.product_type));
   if (options.learning_rate_min < 0) options.learning_rate_min = options.learning_rate / 10;
   if (show_config) return CommandLine{options, true, app.config_to_str(true, false)};
   TRIREME_RETURN_IF_ERROR(check(options));

@@ -82,6 +82,22 @@ TEST(Options, RefusesMistakesWithAdvice) {
   expect_refused({"--data", "x", "--dtype", "fp7"}, "bf16");
   expect_refused({"--data", "x", "--checkpoint-every", "5"}, "needs --checkpoint-dir");
   expect_refused({"--data", "x", "--config", "/nonexistent.toml"}, "/nonexistent.toml");
+  expect_refused({"--data", "x", "--resume", "run/step-00000010"}, "--resume run/step-00000010 needs --checkpoint-dir");
+  for (const char* seed : {"-1", "18446744073709551616", "1.5", "1x", ""}) {
+    expect_refused({"--data", "x", "--seed", seed}, "--seed is " + std::string(seed));
+  }
+  EXPECT_EQ(UINT64_MAX, parse({"--data", "x", "--seed", "18446744073709551615"})->options.seed);
+}
+
+// A misspelt setting that was ignored would train something else than was asked for.
+TEST(Options, AConfigurationFileOfOtherThingsIsRefused) {
+  const std::string folder = make_temporary_directory("options").value();
+  const std::string path = folder + "/c.toml";
+  for (const char* text : {"stepz = 5\n", "In the beginning\nGod created\n", "[model]\nlayers = 2\n"}) {
+    ASSERT_TRUE(write_file_atomically(path, text).is_ok());
+    expect_refused({"--data", "x", "--config", path.c_str()}, "--config");
+  }
+  ASSERT_TRUE(remove_tree(folder).is_ok());
 }
 
 TEST(Options, HelpShowsExamplesAndConfigRoundTrips) {
