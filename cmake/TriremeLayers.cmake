@@ -72,12 +72,12 @@ function(trireme_add_program name)
 endfunction()
 
 # trireme_add_test(<folder> SOURCES *_test.cc ... [USES <folder> ...] [EXTERNAL ...]
-#                  [LABELS ...] [TIMEOUT seconds] [SERIAL])
+#                  [LABELS ...] [TIMEOUT seconds] [LONG_TIMEOUT seconds] [SERIAL])
 # One GoogleTest executable per folder of tests/; every TEST is a test of ctest. Tests
-# named *Long* are built always and run only with `tests/run --long`.
+# named *Long* are built always and run only with `tests/run --long`, and may take longer.
 include(GoogleTest)
 function(trireme_add_test folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "SOURCES;USES;EXTERNAL;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT;LONG_TIMEOUT" "SOURCES;USES;EXTERNAL;LABELS")
   string(REPLACE "/" "_" key "${folder}")
   set(target "test_${key}")
   add_executable(${target} ${arg_SOURCES})
@@ -93,9 +93,15 @@ function(trireme_add_test folder)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${folder};${arg_LABELS}")
+  if(NOT arg_LONG_TIMEOUT)
+    set(arg_LONG_TIMEOUT 1800)
+  endif()
+  set(properties LABELS "${folder};${arg_LABELS}")
   if(arg_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
-  gtest_discover_tests(${target} TEST_PREFIX "${folder}." DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  gtest_discover_tests(${target} TEST_PREFIX "${folder}." TEST_FILTER "-*Long*" TEST_LIST ${target}_TESTS
+    DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${arg_TIMEOUT} ${properties})
+  gtest_discover_tests(${target} TEST_PREFIX "${folder}." TEST_FILTER "*Long*" TEST_LIST ${target}_LONG_TESTS
+    DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${arg_LONG_TIMEOUT} ${properties})
 endfunction()
