@@ -7,6 +7,8 @@
 #include <trireme/collectives/backend.h>
 #include <CLI/CLI.hpp>
 
+#include "runtime/platform/api/system.h"
+
 namespace trireme::bench {
 namespace {
 
@@ -28,6 +30,16 @@ Result<std::uint64_t> bytes_flag(const char* flag, const std::string& text) {
   return bytes;
 }
 
+// Every rank has a buffer of the largest size to send from and one to receive in.
+Status check_memory(std::uint64_t max_bytes) {
+  const std::uint64_t available = available_memory_bytes();
+  if (max_bytes <= available / 2) return {};
+  return resource_exhausted(
+      fmt::format("-e: every rank needs two buffers of the largest size, {} each, and this machine has {} available: "
+                  "give a smaller size",
+                  format_bytes(max_bytes), format_bytes(available)));
+}
+
 Status take_sizes(const Texts& texts, PerfOptions& options) {
   TRIREME_ASSIGN_OR_RETURN(options.min_bytes, bytes_flag("-b", texts.min_bytes));
   TRIREME_ASSIGN_OR_RETURN(options.max_bytes,
@@ -44,7 +56,7 @@ Status take_sizes(const Texts& texts, PerfOptions& options) {
   if (texts.factor > 1 && options.min_bytes == 0)
     return invalid_argument("-b 0 with -f never grows: start at 1 byte or more, or use -i");
   options.step_factor = static_cast<std::uint64_t>(texts.factor);
-  return {};
+  return check_memory(options.max_bytes);
 }
 
 Status take_types(plan::Collective collective, const Texts& texts, PerfOptions& options) {
