@@ -20,7 +20,8 @@ std::string describe_others(const AttemptRecord& attempt) {
     if (rank == attempt.first_failure) continue;
     const RankRecord& record = attempt.ranks[i];
     const std::string how = record.ended_by_launcher ? "ended by the launcher, " : "";
-    by_end[how + record.describe()].push_back(rank);
+    const bool lost = record.state == RankRecord::State::running;  // With its shim.
+    by_end[how + record.describe() + (lost ? " when last heard of" : "")].push_back(rank);
   }
   std::string text;
   for (const auto& [end, ranks] : by_end) text += fmt::format("trireme:   {}: {}\n", rank_list(ranks), end);

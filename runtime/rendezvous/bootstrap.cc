@@ -120,14 +120,14 @@ Result<Bootstrap> from_trireme(const WorldOptions& options, const EnvironmentLoo
   const std::int64_t size = options.size >= 0 ? options.size : place.size.value_or(-1);
   found.store_addresses = split_addresses(options.store_address.empty() ? store.value_or("") : options.store_address);
   std::string missing;
-  if (rank < 0) missing += " the rank (TRIREME_RANK)";
-  if (size < 0) missing += " the number of ranks (TRIREME_WORLD_SIZE)";
-  if (found.store_addresses.empty() && size != 1) missing += " the store's address (TRIREME_STORE)";
+  if (rank < 0) missing += ", the rank (TRIREME_RANK)";
+  if (size < 0) missing += ", the number of ranks (TRIREME_WORLD_SIZE)";
+  if (found.store_addresses.empty() && size != 1) missing += ", the store's address (TRIREME_STORE)";
   if (!missing.empty()) {
     return invalid_argument(
-        fmt::format("a part of the job's description is missing:{}; start the program by `trireme "
+        fmt::format("a part of the job's description is missing: {}; start the program by `trireme "
                     "run`, or give all of rank, size and store (and TRIREME_SERVE_STORE=1 if rank 0 is to host it)",
-                    missing));
+                    missing.substr(2)));
   }
   if (size < 1 || size > kMaxWorldSize || rank >= size) {
     return invalid_argument(fmt::format("rank {} of {} ranks is not possible", rank, size));

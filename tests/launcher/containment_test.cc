@@ -49,6 +49,7 @@ TEST_F(Containment, KilledShimLeavesNothingAndIsReported) {
   const RunResult result = finish(running);
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.err.find("shim on this host ended unexpectedly"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("rank 0: running when last heard of"), std::string::npos) << result.err;
   expect_gone("pids");
 }
 
