@@ -14,6 +14,7 @@
 #include <trireme/collectives/communicator.h>
 #include <trireme/platform/clock.h>
 
+#include "runtime/platform/api/console.h"
 #include "runtime/telemetry/api/recorder.h"
 
 namespace trireme {
@@ -80,7 +81,7 @@ double recorder_ns() {
 }
 
 int fail(const Status& status) {
-  fmt::print(stderr, "call_overhead: {}\n", status.to_string());
+  print_error(fmt::format("call_overhead: {}\n", status.to_string()));
   return exit_code(status.code());
 }
 
@@ -92,12 +93,13 @@ int run_rank(const std::shared_ptr<World>& world) {
   const Result<Figures> figures = measure(**guarded, **bare);
   if (!figures.is_ok()) return fail(figures.status());
   if (world->rank() != 0) return 0;
-  fmt::print("all_reduce of 8 bytes, {} ranks, median of {} rounds of {} calls\n", world->size(), kRounds,
-             kCallsPerRound);
-  fmt::print("  with recorder, comparison and deadline  {:8.1f} ns a call\n", figures->guarded_ns);
-  fmt::print("  without                                 {:8.1f} ns a call\n", figures->bare_ns);
-  fmt::print("  their price                             {:8.1f} ns a call\n", figures->guarded_ns - figures->bare_ns);
-  fmt::print("  of that the recorder's stores alone     {:8.1f} ns a call\n", recorder_ns());
+  print_out(fmt::format("all_reduce of 8 bytes, {} ranks, median of {} rounds of {} calls\n", world->size(), kRounds,
+                        kCallsPerRound));
+  print_out(fmt::format("  with recorder, comparison and deadline  {:8.1f} ns a call\n", figures->guarded_ns));
+  print_out(fmt::format("  without                                 {:8.1f} ns a call\n", figures->bare_ns));
+  print_out(fmt::format("  their price                             {:8.1f} ns a call\n",
+                        figures->guarded_ns - figures->bare_ns));
+  print_out(fmt::format("  of that the recorder's stores alone     {:8.1f} ns a call\n", recorder_ns()));
   return 0;
 }
 
@@ -108,7 +110,7 @@ int main() {
   auto world = trireme::World::join();
   if (!world.is_ok()) return trireme::fail(world.status());
   if ((*world)->size() < 2) {
-    fmt::print(stderr, "call_overhead: start it as two ranks or more: trireme run -n 2 -- call_overhead\n");
+    print_error("call_overhead: start it as two ranks or more: trireme run -n 2 -- call_overhead\n");
     return 2;
   }
   return trireme::run_rank(*world);

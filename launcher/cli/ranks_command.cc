@@ -8,6 +8,7 @@
 #include "launcher/cli/commands.h"
 #include "launcher/cli/ranks_view.h"
 #include "launcher/system/descriptors.h"
+#include "runtime/platform/api/console.h"
 
 namespace trireme {
 namespace {
@@ -52,7 +53,7 @@ void show_metrics(const std::vector<JobView>& jobs) {
       if (rank.has_joined()) recordings.push_back(*rank.recording);
     }
   }
-  fmt::print("{}", metrics_text(recordings));
+  print_out(metrics_text(recordings));
 }
 
 // Returns the exit code.
@@ -68,10 +69,11 @@ int show(const RanksOptions& options, const std::vector<JobView>& jobs) {
     well &= judged.back().verdict.is_well();
   }
   if (options.json) {
-    fmt::print("{}", ranks_json(judged));
+    print_out(ranks_json(judged));
     return well ? 0 : 1;
   }
-  for (std::size_t i = 0; i < judged.size(); ++i) fmt::print("{}{}", i == 0 ? "" : "\n", ranks_table(judged[i]));
+  for (std::size_t i = 0; i < judged.size(); ++i)
+    print_out(fmt::format("{}{}", i == 0 ? "" : "\n", ranks_table(judged[i])));
   return well ? 0 : 1;
 }
 
@@ -82,10 +84,10 @@ int run(const RanksOptions& options) {
     const Result<std::vector<JobView>> jobs = look(options);
     if (!jobs.is_ok() && !first) return code;  // The job has ended.
     if (!jobs.is_ok()) {
-      fmt::print(stderr, "trireme ranks: {}\n", jobs.status().message());
+      print_error(fmt::format("trireme ranks: {}\n", jobs.status().message()));
       return exit_code(jobs.status().code());
     }
-    if (clear) fmt::print("\x1b[H\x1b[2J");
+    if (clear) print_out("\x1b[H\x1b[2J");
     code = show(options, *jobs);
     std::fflush(stdout);
     if (!options.watch) return code;
@@ -111,7 +113,7 @@ int ranks_command(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    print_out(app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
     return usage_error(fmt::format("ranks: {}; see trireme ranks --help", error.what()));

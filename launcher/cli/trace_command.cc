@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "launcher/cli/commands.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 #include "runtime/telemetry/api/inspect.h"
 
@@ -41,7 +42,7 @@ Status write(const std::string& path, const std::vector<std::string>& sources) {
   if (recordings.empty()) return not_found("no rank of it has joined the job yet");
   const std::string text = trace_events(recordings);
   if (path != "-") return write_file_atomically(path, text);
-  fmt::print("{}", text);
+  print_out(text);
   return {};
 }
 
@@ -59,14 +60,14 @@ int trace_command(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    print_out(app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
     return usage_error(fmt::format("trace: {}; see trireme trace --help", error.what()));
   }
   const Status status = write(output, sources);
   if (status.is_ok()) return 0;
-  fmt::print(stderr, "trireme trace: {}\n", status.message());
+  print_error(fmt::format("trireme trace: {}\n", status.message()));
   return exit_code(status.code());
 }
 

@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <string>
 
-#include "runtime/platform/system_call.h"
-
 namespace trireme {
 namespace {
 

@@ -37,9 +37,11 @@ Status make_directory(const std::string& path) {
   return errno_status(error_number, "make folder '" + path + "'");
 }
 
-// /dev/stdout, /dev/null, a named pipe: to be written to, never to be replaced.
+// /dev/stdout (which may lead to a file), /dev/null, a named pipe: to be written to, never to be replaced.
 Result<bool> is_written_in_place(const std::string& path) {
-  if (path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0) return true;
+  for (const std::string_view opened : {"/proc/", "/dev/fd/", "/dev/stdout", "/dev/stderr"}) {
+    if (path.compare(0, opened.size(), opened) == 0) return true;
+  }
   TRIREME_ASSIGN_OR_RETURN(const FileInfo info, file_info(path));
   return info.exists && !info.is_file && !info.is_directory;
 }

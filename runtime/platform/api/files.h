@@ -59,7 +59,7 @@ struct FileInfo {
 Result<std::string> read_file(const std::string& path);
 // Writes beside, fsyncs, renames over, fsyncs the folder: readers see old or new, never half.
 // A link stays, and what it points to is replaced. What is no file (a device, a pipe) and
-// whatever is named by /dev or /proc (/dev/stdout) is never replaced, but written to.
+// what is open already (/dev/stdout, /proc/self/fd/1) is never replaced, but written to.
 Status write_file_atomically(const std::string& path, std::string_view contents);
 // Whether write_file_atomically() would find a place for `path`, asked before the work whose
 // result it is to hold. Errors: as there, but for a full disk. Leaves nothing behind.
