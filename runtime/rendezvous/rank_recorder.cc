@@ -62,7 +62,10 @@ RankRecorder::RankRecorder(const PeerInfo& self, int size, const std::string& jo
   identity.local_rank = self.local_rank;
   identity.epoch = epoch;
   identity.attempt = is_process ? number("TRIREME_ATTEMPT", 0, 0) : 0;
-  recorder_ = Recorder::open(identity, is_process ? number("TRIREME_RECORDER_FD", -1, -1) : -1);
+  // A rank alone makes no calls to others that somebody might want to read.
+  const int nobody = size > 1 ? -1 : Recorder::kPrivate;
+  const int inherited = is_process ? number("TRIREME_RECORDER_FD", -1, -1) : -1;
+  recorder_ = Recorder::open(identity, inherited >= 0 ? inherited : nobody);
   const std::shared_ptr<Recorder> recorder = recorder_;
   subscription_ = failures.subscribe([recorder, identity](const Failure& failure) {
     recorder->count_failure(failure.status);

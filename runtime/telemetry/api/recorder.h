@@ -66,7 +66,9 @@ void note_launched_process(int fd, std::int64_t pid);
 class Recorder : public std::enable_shared_from_this<Recorder> {
  public:
   // Takes over the memory behind `inherited_fd` (which stays the caller's) unless it is -1,
-  // of another version or owned by a World that lives; else makes its own.
+  // of another version or owned by a World that lives; else makes its own. With kPrivate no
+  // descriptor is opened, and nobody but this process reads it.
+  static constexpr int kPrivate = -2;
   static std::shared_ptr<Recorder> open(const RecorderIdentity& identity, int inherited_fd);
   ~Recorder();
   Recorder(const Recorder&) = delete;
@@ -99,6 +101,7 @@ class Recorder : public std::enable_shared_from_this<Recorder> {
   bool adopt(int inherited_fd);
   bool claim();
   void make_own();
+  void make_private();
   void describe_owner();
   std::size_t transport_index(std::string_view transports);
   recorder_layout::Channel* map_channel(std::size_t index);

@@ -106,7 +106,11 @@ void note_launched_process(int fd, std::int64_t pid) {
 std::shared_ptr<Recorder> Recorder::open(const RecorderIdentity& identity, int inherited_fd) {
   std::shared_ptr<Recorder> recorder(new Recorder(identity));
   recorder->pid_ = current_pid();
-  if (inherited_fd < 0 || !recorder->adopt(inherited_fd)) recorder->make_own();
+  if (inherited_fd == kPrivate) {
+    recorder->make_private();
+  } else if (inherited_fd < 0 || !recorder->adopt(inherited_fd)) {
+    recorder->make_own();
+  }
   recorder->describe_owner();
   return recorder;
 }
@@ -159,6 +163,10 @@ void Recorder::make_own() {
     }
   }
   TRIREME_LOG_INFO("recorder", "the flight recorder is private to this process: {}", fd.status().to_string());
+  make_private();
+}
+
+void Recorder::make_private() {
   header_on_heap_ = true;
   header_ = new (std::align_val_t{alignof(Header)}) Header{};
   format(*header_, identity_);
