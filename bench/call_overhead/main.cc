@@ -81,7 +81,7 @@ double recorder_ns() {
 }
 
 int fail(const Status& status) {
-  print_error(fmt::format("call_overhead: {}\n", status.to_string()));
+  trireme::print_error(fmt::format("call_overhead: {}\n", status.to_string()));
   return exit_code(status.code());
 }
 
@@ -110,7 +110,7 @@ int main() {
   auto world = trireme::World::join();
   if (!world.is_ok()) return trireme::fail(world.status());
   if ((*world)->size() < 2) {
-    print_error("call_overhead: start it as two ranks or more: trireme run -n 2 -- call_overhead\n");
+    trireme::print_error("call_overhead: start it as two ranks or more: trireme run -n 2 -- call_overhead\n");
     return 2;
   }
   return trireme::run_rank(*world);

@@ -92,7 +92,7 @@ int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr
   if (c.rank() == 0) {
     print_summary(rows, options);
     if (!options.json_path.empty()) {
-      const Status written = write_json(options.json_path, rows, options);
+      const Status written = write_json(options.json_path, rows);
       if (!written.is_ok()) {
         complain(subject, written);
         return exit_code(written.code());

@@ -96,7 +96,7 @@ std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& opti
   return wrong;
 }
 
-Status write_json(const std::string& path, const std::vector<Row>& rows, [[maybe_unused]] const PerfOptions& options) {
+Status write_json(const std::string& path, const std::vector<Row>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     for (const bool in_place : {false, true}) {

@@ -21,6 +21,6 @@ void print_refusal(const Status& why);
 std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& options);
 // A list of {"op","type","redop","ranks","bytes","backend","in_place","time_us",
 // "algbw_gb_s","busbw_gb_s","wrong"}, two per row.
-Status write_json(const std::string& path, const std::vector<Row>& rows, const PerfOptions& options);
+Status write_json(const std::string& path, const std::vector<Row>& rows);
 
 }  // namespace trireme::bench

@@ -174,6 +174,6 @@ int main(int argc, char** argv) {
   }
   const trireme::Status status = trireme::bench::run(options);
   if (status.is_ok()) return 0;
-  print_error(fmt::format("train_perf: {}\n", status.to_string()));
+  trireme::print_error(fmt::format("train_perf: {}\n", status.to_string()));
   return trireme::exit_code(status.code());
 }

@@ -11,7 +11,7 @@ namespace {
 
 int fail(const trireme::World* world, const trireme::Status& status) {
   const std::string who = world == nullptr ? "" : world->peer(world->rank()).to_string() + ": ";
-  print_error(fmt::format("trireme-gpt: {}{}\n", who, status.to_string()));
+  trireme::print_error(fmt::format("trireme-gpt: {}{}\n", who, status.to_string()));
   return trireme::exit_code(status.code());
 }
 
