@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -129,6 +130,7 @@ int input_mode(const Arguments&) {
 }
 
 std::string pid_file;
+// Closing what it inherits of the pipe tells the rank that the pid is written.
 [[noreturn]] void detached(bool ignores_term) {
   if (ignores_term) ::signal(SIGTERM, SIG_IGN);
   append_line(pid_file, std::to_string(::getpid()));
@@ -137,9 +139,12 @@ std::string pid_file;
 }
 
 // detach FILE CODE: leaves a child, one of its own session, and a doubly forked one that
-// closed everything and ignores SIGTERM; then exits with CODE, or waits when it is -1.
+// closed everything and ignores SIGTERM; when all have written their pids, it exits with
+// CODE, or waits when that is -1.
 int detach_mode(const Arguments& a) {
   pid_file = a[0];
+  int written[2] = {-1, -1};
+  if (::pipe(written) != 0) return 99;
   if (::fork() == 0) detached(false);
   if (::fork() == 0) {
     ::setsid();
@@ -152,6 +157,10 @@ int detach_mode(const Arguments& a) {
     ::_exit(0);
   }
   ::waitpid(middle, nullptr, 0);
+  ::close(written[1]);
+  char nothing = 0;
+  while (::read(written[0], &nothing, 1) < 0 && errno == EINTR) {
+  }
   append_line(pid_file, std::to_string(::getpid()));
   if (a[1] == "-1") wait_for_signals();
   return std::stoi(a[1]);
