@@ -29,7 +29,9 @@ std::string boot_id() {
 }
 
 Result<ProcessIdentity> process_identity(std::int64_t pid) {
-  const Result<std::string> text = read_file("/proc/" + std::to_string(pid) + "/stat");
+  // In a new PID namespace whose /proc is the old one's, "self" alone is right.
+  const std::string folder = pid == current_pid() ? "self" : std::to_string(pid);
+  const Result<std::string> text = read_file("/proc/" + folder + "/stat");
   if (!text.is_ok()) return not_found("process " + std::to_string(pid) + " is gone: " + text.status().message());
   // The name in parentheses may hold anything, so fields are counted after the last ')'.
   const std::size_t name_end = text->rfind(')');
@@ -49,20 +51,24 @@ std::string signal_name(int signal) {
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
+std::string random_bytes(std::size_t bytes) {
+  std::string random(bytes, '\0');
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t got = ::getrandom(random.data() + done, bytes - done, 0);
+    if (got < 0 && errno == EINTR) continue;
+    TRIREME_CHECK(got > 0, "getrandom(2) failed: the kernel has no random numbers");
+    done += static_cast<std::size_t>(got);
+  }
+  return random;
+}
+
 std::string random_hex(std::size_t bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   text.reserve(bytes * 2);
-  while (text.size() < bytes * 2) {
-    unsigned char block[64];
-    const std::size_t wanted = std::min(sizeof(block), bytes - text.size() / 2);
-    const ssize_t got = ::getrandom(block, wanted, 0);
-    if (got < 0 && errno == EINTR) continue;
-    TRIREME_CHECK(got > 0, "getrandom(2) failed: the kernel has no random numbers");
-    for (ssize_t i = 0; i < got; ++i) {
-      text += kDigits[block[i] >> 4];
-      text += kDigits[block[i] & 15];
-    }
+  for (const char byte : random_bytes(bytes)) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[byte & 15];
   }
   return text;
 }

@@ -3,7 +3,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include <trireme/base/hash.h>
 #include <trireme/base/wire.h>
@@ -70,13 +69,6 @@ std::string proof(std::string_view token, std::string_view text) {
 
 bool equal_secrets(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::string random_bytes(std::size_t bytes) {
-  std::string result(bytes, '\0');
-  TRIREME_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(result.data()), static_cast<int>(bytes)) == 1,
-                "the random generator has no entropy");
-  return result;
 }
 
 }  // namespace trireme

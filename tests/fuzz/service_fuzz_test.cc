@@ -9,6 +9,7 @@
 
 #include <trireme/base/wire.h>
 
+#include "runtime/platform/api/process.h"
 #include "runtime/platform/api/sockets.h"
 #include "runtime/rendezvous/api/local_worlds.h"
 #include "runtime/rendezvous/api/store_server.h"

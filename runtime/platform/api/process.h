@@ -82,7 +82,8 @@ Result<UniqueFd> open_pidfd(std::int64_t pid);
 // Orphaned descendants become our children.
 Status become_subreaper();
 std::string signal_name(int signal);  // "SIGKILL"
-// The bytes of /dev/urandom as hexadecimal text.
+// The kernel's random bytes, fit for secrets; and as hexadecimal text, two digits a byte.
+std::string random_bytes(std::size_t bytes);
 std::string random_hex(std::size_t bytes);
 
 }  // namespace trireme

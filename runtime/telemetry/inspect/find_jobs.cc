@@ -52,6 +52,12 @@ struct Found {
 };
 using FileId = std::pair<std::uint64_t, std::uint64_t>;
 
+// Whoever looks at a recorder, as this function's callers do, holds it for reading only.
+bool is_open_for_writing(const std::string& descriptor_link) {
+  struct stat info {};
+  return ::lstat(descriptor_link.c_str(), &info) == 0 && (info.st_mode & S_IWUSR) != 0;
+}
+
 void look_at(std::int64_t pid, std::map<FileId, Found>& found) {
   const std::string folder = fmt::format("/proc/{}/fd", pid);
   const std::string wanted = fmt::format("/memfd:{}", recorder_layout::kMemoryName);
@@ -61,7 +67,7 @@ void look_at(std::int64_t pid, std::map<FileId, Found>& found) {
     const std::string path = folder + "/" + name;
     std::error_code error;
     const std::string target = std::filesystem::read_symlink(path, error).string();
-    if (error || target.rfind(wanted, 0) != 0) continue;
+    if (error || target.rfind(wanted, 0) != 0 || !is_open_for_writing(path)) continue;
     Result<File> file = File::open(path, File::Mode::read);
     struct stat info {};
     if (!file.is_ok() || ::fstat(file->fd(), &info) != 0) continue;
@@ -71,12 +77,25 @@ void look_at(std::int64_t pid, std::map<FileId, Found>& found) {
   }
 }
 
-// Inside a container a rank has another number than here: its start time finds it.
+// The process's number in its innermost PID namespace.
+std::optional<std::int64_t> innermost_pid(std::int64_t pid) {
+  constexpr std::string_view kKey = "\nNSpid:";
+  const Result<std::string> text = read_file(fmt::format("/proc/{}/status", pid));
+  const std::size_t begin = text.is_ok() ? text->find(kKey) : std::string::npos;
+  if (begin == std::string::npos) return std::nullopt;
+  const std::string_view line = std::string_view(*text).substr(begin + kKey.size());
+  const std::string_view numbers = line.substr(0, line.find('\n'));
+  return number(numbers.substr(numbers.find_last_of(" \t") + 1));
+}
+
+// Inside a container a rank has another number than here: of the holders it is the one
+// that knows itself by the number noted. (A start time alone does not tell it from its
+// shim: both may start within one tick of 10 ms.)
 std::int64_t pid_here(const Recording& recording, const std::vector<std::int64_t>& holders) {
   if (recording.pid == 0) return recording.launched_pid;
   for (const std::int64_t holder : holders) {
     const std::optional<Stat> stat = read_stat(holder);
-    if (stat && stat->start_ticks == recording.start_ticks) return holder;
+    if (stat && stat->start_ticks == recording.start_ticks && innermost_pid(holder) == recording.pid) return holder;
   }
   return recording.pid;
 }

@@ -47,7 +47,5 @@ inline constexpr std::size_t kChannelHelloBytes = 8 + 4 + 4 + 8 + 4;
 std::string proof(std::string_view token, std::string_view text);
 // Compares without telling by its duration where the two differ.
 bool equal_secrets(std::string_view a, std::string_view b);
-// `bytes` unpredictable bytes.
-std::string random_bytes(std::size_t bytes);
 
 }  // namespace trireme

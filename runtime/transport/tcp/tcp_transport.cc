@@ -6,6 +6,7 @@
 
 #include <trireme/platform/environment.h>
 
+#include "runtime/platform/api/process.h"
 #include "runtime/platform/api/sockets.h"
 #include "runtime/platform/api/system.h"
 #include "runtime/transport/api/host_scope.h"

@@ -6,6 +6,7 @@
 
 #include <trireme/base/wire.h>
 
+#include "runtime/platform/api/process.h"
 #include "runtime/transport/tcp/tcp_addresses.h"
 #include "runtime/transport/tcp/tcp_stream.h"
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "runtime/platform/api/process.h"
 #include "runtime/transport/api/handshake.h"
 
 namespace trireme {

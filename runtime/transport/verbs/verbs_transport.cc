@@ -12,6 +12,7 @@
 #include <trireme/telemetry/log.h>
 #include <trireme/topology/roce_gid.h>
 
+#include "runtime/platform/api/process.h"
 #include "runtime/platform/api/system.h"
 #include "runtime/transport/verbs/api/verbs_transport.h"
 #include "runtime/transport/verbs/verbs_channel.h"

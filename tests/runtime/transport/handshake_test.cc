@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/platform/api/process.h"
 #include "runtime/rendezvous/api/local_worlds.h"
 #include "runtime/transport/api/meeting.h"
 #include "runtime/transport/shm/shm_message.h"

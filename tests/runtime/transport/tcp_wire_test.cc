@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/platform/api/process.h"
+
 namespace trireme {
 namespace {
 
