@@ -38,7 +38,7 @@ pid_t fork_and_prepare(const Prepare& prepare) {
   EXPECT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto kept = prepare();
+    [[maybe_unused]] const auto kept = prepare();
     if (::write(ready[1], "x", 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
