@@ -22,9 +22,7 @@ class GraphModel final : public NetworkModel {
   GraphModel(const Topology& topology, std::vector<int> vertices)
       : topology_(topology), router_(topology_), vertices_(std::move(vertices)) {
     ranks_ = static_cast<int>(vertices_.size());
-    const int first_host = host_of(topology_, vertices_[0]);
-    ranks_per_host_ = static_cast<int>(std::count_if(
-        vertices_.begin(), vertices_.end(), [&](int vertex) { return host_of(topology_, vertex) == first_host; }));
+    ranks_per_host_ = even_ranks_per_host();
     read_own_figures();
   }
 
@@ -48,6 +46,19 @@ class GraphModel final : public NetworkModel {
   Path path(int from, int to) const override { return paths_[index(from, to)]; }
 
  private:
+  int even_ranks_per_host() const {
+    const auto host = [&](std::size_t rank) { return host_of(topology_, vertices_[rank]); };
+    std::size_t first = 1;
+    while (first < vertices_.size() && host(first) == host(0)) ++first;
+    if (vertices_.size() % first != 0) return 0;
+    std::set<int> hosts;
+    for (std::size_t rank = 0; rank < vertices_.size(); ++rank) {
+      const bool begins = rank % first == 0;
+      if (begins ? !hosts.insert(host(rank)).second : host(rank) != host(rank - 1)) return 0;
+    }
+    return static_cast<int>(first);
+  }
+
   std::size_t index(int from, int to) const {
     return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(to);
   }

@@ -48,7 +48,8 @@ Result<std::vector<Candidate>> study(const Question& question, const plan::Netwo
     }
     return invalid_argument(fmt::format("no algorithm is called '{}'; there are {}", question.algorithm, known));
   }
-  const plan::Request request = request_of(question);
+  plan::Request request = request_of(question);
+  request.ranks_per_host = network.ranks_per_host();
   std::vector<Candidate> candidates;
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     if (!question.algorithm.empty() && question.algorithm != algorithm.name) continue;

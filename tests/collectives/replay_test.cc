@@ -66,6 +66,19 @@ TEST(Replay, RecursiveDoublingMeetsItsClosedForm) {
   }
 }
 
+// Rabenseifner: a reduce-scatter by halving, an all-gather by doubling, for powers of two.
+TEST(Replay, RecursiveHalvingMeetsItsClosedForm) {
+  for (int ranks : {2, 8, 64, 256}) {
+    for (std::int64_t part : {1, 1000, 20'000}) {
+      const Request request = request_for(Collective::all_reduce, ranks, part * ranks);
+      const double bytes = 4.0 * static_cast<double>(part) * (ranks - 1);  // In each direction of each half.
+      const double expected = 2 * std::log2(ranks) * 3e-6 + 2 * bytes * 2e-10 + bytes * 1e-10;
+      const Replay result = replayed("recursive_halving", request, *NetworkModel::uniform(ranks, {3e-6, 2e-10, 1e-10}));
+      EXPECT_NEAR(result.seconds, expected, 0.01 * expected) << ranks << " ranks, " << part;
+    }
+  }
+}
+
 // A message small enough for one chunk goes down log2 P levels. The root's children are
 // served one after the other, the one with the largest subtree first.
 TEST(Replay, BinomialTreeMeetsItsClosedForm) {

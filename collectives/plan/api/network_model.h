@@ -45,6 +45,7 @@ class NetworkModel {
   virtual ~NetworkModel() = default;
 
   int ranks() const { return ranks_; }
+  // When each host has equally many ranks with consecutive numbers; 0: not so.
   int ranks_per_host() const { return ranks_per_host_; }
   double message_s() const { return message_s_; }
   double work_s_per_byte() const { return work_s_per_byte_; }
@@ -63,7 +64,7 @@ class NetworkModel {
 
  protected:
   int ranks_ = 0;
-  int ranks_per_host_ = 1;
+  int ranks_per_host_ = 0;
   double message_s_ = 0;
   double work_s_per_byte_ = 0;
 };

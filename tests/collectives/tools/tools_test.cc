@@ -89,6 +89,17 @@ TEST_F(Tools, EveryDescribedNetworkWorks) {
   }
 }
 
+TEST_F(Tools, SimulateKnowsTheHostsOfADescribedNetwork) {
+  const Outcome outcome = simulate({"--op", "all_reduce", "--ranks", "32", "--size", "1G", "--topology",
+                                    network("h100_4_nodes"), "--algorithm", "hierarchical", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  // The phases' bytes by the links of each: inside 2 x 7/8, across 2 x 3/4 of an eighth.
+  const double bytes = 1 << 30;
+  const double least_us = (2 * 7.0 / 8 * bytes / 370.8e9 + 2 * 3.0 / 4 * bytes / 8 / 48.5e9) * 1e6;
+  EXPECT_GE(Json::parse(outcome.output).at("time_us").get<double>(), least_us);
+  EXPECT_LE(Json::parse(outcome.output).at("time_us").get<double>(), 1.3 * least_us);
+}
+
 TEST_F(Tools, SimulateRefusesBadInputByName) {
   const std::vector<std::string> good = {"--op",   "all_reduce", "--ranks",    "8",
                                          "--size", "1M",         "--topology", network("h100_node")};
