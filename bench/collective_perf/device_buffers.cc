@@ -4,8 +4,8 @@
 
 namespace trireme::bench {
 
-Result<std::unique_ptr<DeviceBuffers>> DeviceBuffers::create(int local_rank, std::vector<std::byte>& input,
-                                                             std::vector<std::byte>& output) {
+Result<std::unique_ptr<DeviceBuffers>> DeviceBuffers::create(int local_rank, std::span<std::byte> input,
+                                                             std::span<std::byte> output) {
   std::vector<std::shared_ptr<Device>> gpus;
   for (const auto& device : devices().devices) {
     if (device->id().kind == DeviceKind::cuda) gpus.push_back(device);
@@ -14,10 +14,10 @@ Result<std::unique_ptr<DeviceBuffers>> DeviceBuffers::create(int local_rank, std
   std::unique_ptr<DeviceBuffers> made(new DeviceBuffers);
   made->device_ = gpus[static_cast<std::size_t>(local_rank) % gpus.size()];
   TRIREME_ASSIGN_OR_RETURN(made->stream_, made->device_->make_stream());
-  std::vector<std::byte>* hosts[2] = {&input, &output};
+  const std::span<std::byte> hosts[2] = {input, output};
   for (int i = 0; i < 2; ++i) {
-    TRIREME_ASSIGN_OR_RETURN(void* const memory, made->device_->allocate(hosts[i]->size(), MemoryKind::device));
-    made->pairs_[i] = {hosts[i]->data(), static_cast<std::byte*>(memory), hosts[i]->size()};
+    TRIREME_ASSIGN_OR_RETURN(void* const memory, made->device_->allocate(hosts[i].size(), MemoryKind::device));
+    made->pairs_[i] = {hosts[i].data(), static_cast<std::byte*>(memory), hosts[i].size()};
   }
   return made;
 }

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include <trireme/base/status.h>
 #include <trireme/device/device.h>
@@ -17,8 +17,8 @@ class DeviceBuffers {
  public:
   // On the GPU of this local rank. `input` and `output` stay where they are as long as this
   // lives. Errors: unavailable without a GPU; what allocating says.
-  static Result<std::unique_ptr<DeviceBuffers>> create(int local_rank, std::vector<std::byte>& input,
-                                                       std::vector<std::byte>& output);
+  static Result<std::unique_ptr<DeviceBuffers>> create(int local_rank, std::span<std::byte> input,
+                                                       std::span<std::byte> output);
   ~DeviceBuffers();
   DeviceBuffers(const DeviceBuffers&) = delete;
   DeviceBuffers& operator=(const DeviceBuffers&) = delete;

@@ -4,15 +4,18 @@
 #include <memory>
 
 #include <trireme/collectives/group.h>
-#include <trireme/platform/clock.h>
 
-#include "bench/collective_perf/device_buffers.h"
+#include "bench/collective_perf/buffers.h"
+#include "bench/collective_perf/limit.h"
 #include "bench/collective_perf/pattern.h"
+#include "bench/collective_perf/timing.h"
 
 namespace trireme::bench {
 namespace {
 
 using plan::Collective;
+
+constexpr std::uint64_t kLineBytes = 64;
 
 // One buffer holds a part for each rank.
 bool has_parts(Collective collective) {
@@ -29,12 +32,19 @@ double bus_factor(Collective collective, int ranks) {
   }
 }
 
+bool is_one_host(const Communicator& communicator) {
+  const World& world = communicator.world();
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (world.peer(rank).host_identity != world.peer(0).host_identity) return false;
+  }
+  return true;
+}
+
 // One (size, type, operation, root): buffers, the call, the check.
 class Measurement {
  public:
   Measurement(Communicator& control, Communicator& communicator, const Subject& subject, const PerfOptions& options,
-              DataType type, ReduceOp op, int root, std::uint64_t bytes, std::vector<std::byte>& input,
-              std::vector<std::byte>& output, DeviceBuffers* device)
+              DataType type, ReduceOp op, int root, std::uint64_t bytes, const Buffers& buffers)
       : control_(control),
         c_(communicator),
         subject_(subject),
@@ -44,9 +54,10 @@ class Measurement {
         op_(op),
         root_(root),
         pattern_(type, op, communicator.size()),
-        input_(input.data()),
-        output_(output.data()),
-        device_(device) {
+        input_(buffers.input.get()),
+        output_(buffers.output.get()),
+        device_(communicator.backend().host_memory ? nullptr : buffers.device.get()),
+        limited_(options.limit && device_ == nullptr && is_one_host(communicator)) {
     const auto ranks = static_cast<std::uint64_t>(c_.size());
     const bool by_rank = has_parts(collective_);
     count_ = bytes / size_of(type) / (by_rank ? ranks : 1);
@@ -165,12 +176,17 @@ class Measurement {
     return {};
   }
 
+  std::uint64_t output_bytes() const {
+    return bytes_ / (plan::scatters(collective_) ? static_cast<std::uint64_t>(c_.size()) : 1);
+  }
+  std::uint64_t input_count() const {
+    const bool all_parts = plan::scatters(collective_) || collective_ == Collective::all_to_all;
+    return count_ * (all_parts ? static_cast<std::uint64_t>(c_.size()) : 1);
+  }
+
   Status fill(bool in_place) {
-    const bool scatters = plan::scatters(collective_);
-    const auto ranks = static_cast<std::uint64_t>(c_.size());
-    const bool all_parts = scatters || collective_ == Collective::all_to_all;
-    std::fill_n(target(in_place), bytes_ / (scatters ? ranks : 1), std::byte{0x77});
-    pattern_.fill(source(in_place), c_.rank(), 0, count_ * (all_parts ? ranks : 1));
+    std::fill_n(target(in_place), output_bytes(), std::byte{0x77});
+    pattern_.fill(source(in_place), c_.rank(), 0, input_count());
     return device_ != nullptr ? device_->upload(bytes_) : Status::ok();
   }
 
@@ -213,21 +229,58 @@ class Measurement {
 
   Result<Timing> time(bool in_place) {
     TRIREME_RETURN_IF_ERROR(fill(in_place));
-    for (int i = 0; i < options_.warmup; ++i) TRIREME_RETURN_IF_ERROR(call(in_place));
-    TRIREME_RETURN_IF_ERROR(control_.barrier());
-    const std::uint64_t start = system_clock().now_ns();
-    for (int i = 0; i < options_.iterations; ++i) TRIREME_RETURN_IF_ERROR(call(in_place));
-    const std::uint64_t end = system_clock().now_ns();
-    const int operations = options_.iterations * (options_.blocking ? 1 : options_.aggregated);
-    double seconds = static_cast<double>(end - start) * 1e-9 / operations;
-    TRIREME_RETURN_IF_ERROR(control_.all_reduce(&seconds, &seconds, 1, DataType::f64, ReduceOp::average));
+    TRIREME_ASSIGN_OR_RETURN(const double whole,
+                             time_passes(control_, repetition(in_place), [&] { return call(in_place); }));
+    const double seconds = whole / (options_.blocking ? 1 : options_.aggregated);
     Timing timing;
     timing.time_us = seconds * 1e6;
     timing.algbw_gb_s = seconds > 0 ? static_cast<double>(bytes_) * 1e-9 / seconds : 0;
     timing.busbw_gb_s = timing.algbw_gb_s * bus_factor(collective_, c_.size());
-    if (options_.checks == 0) return timing;
-    TRIREME_ASSIGN_OR_RETURN(timing.wrong, check(in_place));
+    if (options_.checks > 0) {
+      TRIREME_ASSIGN_OR_RETURN(timing.wrong, check(in_place));
+    }
+    if (limited_) {
+      TRIREME_ASSIGN_OR_RETURN(timing.limit_gb_s, limit(in_place));
+    }
     return timing;
+  }
+
+  Repetition repetition(bool in_place) {
+    Repetition repetition{options_.warmup, options_.iterations, {}};
+    // The twins on a device stay as they are: a host does not write there between calls.
+    if (options_.rewrites && device_ == nullptr) repetition.refresh = [this, in_place] { refresh(in_place); };
+    return repetition;
+  }
+
+  // What a program does between two calls: it reads the result and has new inputs.
+  void refresh(bool in_place) {
+    const std::byte* out = target(in_place);
+    std::byte sum{};
+    for (std::uint64_t at = 0; at < output_bytes(); at += kLineBytes) sum ^= out[at];
+    seen_ = sum;
+    pattern_.fill(source(in_place), c_.rank(), 0, input_count());
+  }
+
+  // The busbw of the work alone: the faster of plain stores and stores past the caches.
+  Result<double> limit(bool in_place) {
+    const LimitWork work = limit_work(subject_, c_.size(), bytes_, in_place);
+    const bool over_itself = in_place && plan::reduces(collective_);
+    std::vector<const std::byte*> sources;
+    std::vector<std::byte*> targets;
+    for (int i = 0; i < work.sources; ++i) {
+      sources.push_back((over_itself ? output_ : input_) + static_cast<std::uint64_t>(i) * work.bytes);
+    }
+    for (int i = 0; i < work.targets; ++i) targets.push_back(output_ + static_cast<std::uint64_t>(i) * work.bytes);
+    double least = 0;
+    for (const bool past_caches : {false, true}) {
+      const auto pass = [&]() -> Status {
+        add_streams({sources, targets, work.bytes}, past_caches);
+        return {};
+      };
+      TRIREME_ASSIGN_OR_RETURN(const double seconds, time_passes(control_, repetition(in_place), pass));
+      if (least == 0 || seconds < least) least = seconds;
+    }
+    return least > 0 ? static_cast<double>(bytes_) * 1e-9 / least * bus_factor(collective_, c_.size()) : 0;
   }
 
   Result<std::int64_t> check(bool in_place) {
@@ -262,32 +315,11 @@ class Measurement {
   std::byte* input_;
   std::byte* output_;
   DeviceBuffers* device_;  // Where the calls find the buffers, if not here.
+  bool limited_;           // The limit is to be measured.
+  volatile std::byte seen_{};
   std::uint64_t count_ = 0;
   std::uint64_t bytes_ = 0;
 };
-
-}  // namespace
-
-namespace {
-
-// The buffers of all measurements, touched once; the device's when a contender needs them.
-struct Buffers {
-  std::vector<std::byte> input;
-  std::vector<std::byte> output;
-  std::unique_ptr<DeviceBuffers> device;
-};
-
-Result<Buffers> make_buffers(const std::vector<Communicator*>& contenders, const PerfOptions& options) {
-  Buffers buffers;
-  buffers.input.resize(options.max_bytes);
-  buffers.output.resize(options.max_bytes);
-  for (const Communicator* contender : contenders) {
-    if (contender->backend().host_memory || buffers.device != nullptr) continue;
-    TRIREME_ASSIGN_OR_RETURN(buffers.device,
-                             DeviceBuffers::create(contender->world().local_rank(), buffers.input, buffers.output));
-  }
-  return buffers;
-}
 
 }  // namespace
 
@@ -304,10 +336,7 @@ Status measure(Communicator& control, const std::vector<Communicator*>& contende
   const auto measure_row = [&](DataType type, ReduceOp op, int root, std::uint64_t bytes) -> Status {
     double first_us = 0;
     for (Communicator* contender : contenders) {
-      DeviceBuffers* device = contender->backend().host_memory ? nullptr : buffers.device.get();
-      auto row = Measurement(control, *contender, subject, options, type, op, root, bytes, buffers.input,
-                             buffers.output, device)
-                     .run();
+      auto row = Measurement(control, *contender, subject, options, type, op, root, bytes, buffers).run();
       if (row.status().code() == StatusCode::unsupported) {
         callbacks.on_refusal(row.status());
         continue;

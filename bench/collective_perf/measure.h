@@ -14,9 +14,12 @@
 namespace trireme::bench {
 
 struct Timing {
-  double time_us = 0;       // Of one operation, averaged over iterations and ranks.
+  // Of one operation, averaged over the ranks; and over the iterations, or the median of
+  // those with PerfOptions::rewrites.
+  double time_us = 0;
   double algbw_gb_s = 0;    // Bytes of the row / time.
   double busbw_gb_s = 0;    // Scaled so that it compares across numbers of ranks.
+  double limit_gb_s = -1;   // The busbw of the same work without synchronisation; -1: not measured.
   std::int64_t wrong = -1;  // Wrong elements over all ranks; -1: not checked.
 };
 

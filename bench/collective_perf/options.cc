@@ -127,6 +127,12 @@ void declare(CLI::App& app, Texts& texts, PerfOptions& options) {
   app.add_option("--algorithm", options.algorithm, "Force an algorithm (as TRIREME_ALGORITHM)");
   app.add_option("--transport", options.transport, "Force a transport (as TRIREME_TRANSPORT)");
   app.add_flag("--reproducible", options.reproducible, "Floating-point sums whose bits do not depend on order");
+  app.add_flag("--limit", options.limit,
+               "Also time the loads, additions and stores of the same work, by all ranks at once, with no "
+               "synchronisation between them: the most that this host's memory allows (ranks of one host)");
+  app.add_flag("--rewrite", options.rewrites,
+               "Write the inputs and read the outputs before each iteration; times are medians then");
+  app.add_flag("--pin", options.pins, "Bind each rank to a processor of its own");
   app.add_option("-T,--timeout", options.timeout_ms, "Deadline of each call in milliseconds");
 }
 

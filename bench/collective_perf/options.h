@@ -34,6 +34,9 @@ struct PerfOptions {
   std::string transport;
   std::int64_t timeout_ms = 0;
   bool reproducible = false;
+  bool limit = false;     // The same work without synchronisation, beside every row.
+  bool rewrites = false;  // Inputs are written and outputs read between iterations.
+  bool pins = false;      // Each rank to a processor of its own.
   // All that are measured, each once.
   std::vector<std::string> backends() const;
   int local_ranks() const { return threads * devices_per_thread; }

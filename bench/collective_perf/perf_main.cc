@@ -8,6 +8,7 @@
 
 #include "bench/collective_perf/measure.h"
 #include "bench/collective_perf/report.h"
+#include "runtime/platform/api/system.h"
 #include "runtime/rendezvous/api/local_worlds.h"
 
 namespace trireme::bench {
@@ -46,6 +47,13 @@ std::vector<std::string> describe(const std::vector<std::shared_ptr<Communicator
 
 // One rank's part. Returns the exit code.
 int run_rank(const Subject& subject, const PerfOptions& options, std::shared_ptr<World> world) {
+  if (options.pins) {
+    const Status pinned = bind_to_cpu(world->local_rank());
+    if (!pinned.is_ok()) {
+      complain(subject, pinned);
+      return exit_code(pinned.code());
+    }
+  }
   CommunicatorOptions how;
   how.algorithm = options.algorithm;
   how.transport = options.transport;

@@ -20,6 +20,11 @@ std::string time_text(double time_us) {
   return time_us >= 100.0 ? fmt::format("{:.1f}", time_us) : fmt::format("{:.2f}", time_us);
 }
 
+std::string limit_text(const Timing& timing) {
+  if (timing.limit_gb_s <= 0) return fmt::format("{:>6}  {:>5}", "N/A", "N/A");
+  return fmt::format("{:>6.2f}  {:>4.0f}%", timing.limit_gb_s, 100 * timing.busbw_gb_s / timing.limit_gb_s);
+}
+
 void say(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -43,12 +48,17 @@ void print_header(const PerfOptions& options, const std::vector<std::string>& ra
   if (!options.compare.empty()) {
     text += "# The last two columns: the backend, and its time out of place as a multiple of the first one's.\n";
   }
+  if (options.limit) {
+    text +=
+        "# limit: the busbw of the same loads, additions and stores without synchronisation, out of place and in "
+        "place, and the share of it that was reached.\n";
+  }
   text += fmt::format(
       "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place                       in-place          \n", "", "",
       "", "", "");
-  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n",
+  text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}{}\n",
                       "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
-                      "busbw", "#wrong");
+                      "busbw", "#wrong", options.limit ? "   limit      %   limit      %" : "");
   text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>7}  {:>6}  {:>6} {:>6}  {:>7}  {:>6}  {:>6} {:>6}\n",
                       "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
   say(text);
@@ -69,6 +79,7 @@ void print_row(const Row& row, const PerfOptions& options) {
     text += fmt::format("  {:>7}  {:>6.2f}  {:>6.2f}  {:>5}", time_text(timing->time_us), timing->algbw_gb_s,
                         timing->busbw_gb_s, wrong_text(*timing));
   }
+  if (options.limit) text += "  " + limit_text(row.out_of_place) + "  " + limit_text(row.in_place);
   if (!options.compare.empty()) text += fmt::format("  {:>6}  {:>6.2f}", row.backend, row.ratio);
   say(text + "\n");
 }
@@ -113,6 +124,7 @@ Status write_json(const std::string& path, const std::vector<Row>& rows) {
       object["time_us"] = timing.time_us;
       object["algbw_gb_s"] = timing.algbw_gb_s;
       object["busbw_gb_s"] = timing.busbw_gb_s;
+      if (timing.limit_gb_s >= 0) object["limit_gb_s"] = timing.limit_gb_s;
       if (timing.wrong < 0) {
         object["wrong"] = nullptr;
       } else {

@@ -20,7 +20,7 @@ void print_refusal(const Status& why);
 // Returns the number of wrong elements.
 std::int64_t print_summary(const std::vector<Row>& rows, const PerfOptions& options);
 // A list of {"op","type","redop","ranks","bytes","backend","in_place","time_us",
-// "algbw_gb_s","busbw_gb_s","wrong"}, two per row.
+// "algbw_gb_s","busbw_gb_s","limit_gb_s","wrong"}, two per row; the limit where it was measured.
 Status write_json(const std::string& path, const std::vector<Row>& rows);
 
 }  // namespace trireme::bench

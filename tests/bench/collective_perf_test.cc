@@ -9,7 +9,9 @@
 
 #include <gtest/gtest.h>
 #include <trireme/kernels/reduce.h>
+#include <nlohmann/json.hpp>
 
+#include "bench/collective_perf/limit.h"
 #include "bench/collective_perf/options.h"
 #include "bench/collective_perf/pattern.h"
 #include "runtime/platform/api/files.h"
@@ -100,6 +102,62 @@ TEST(CollectivePerf, ReproducibleSumsAndNoFormInPlace) {
     const Outcome outcome = run_program(program, {"-b", "4K", "-e", "4K", "-n", "2", "-t", "3"});
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("N/A"), std::string::npos) << outcome.output;
+  }
+}
+
+// --limit gives every timing the busbw of its work alone, also where inputs are rewritten
+// and ranks are bound to processors, and results are right all the same.
+TEST(CollectivePerf, LimitStandsBesideEveryRow) {
+  const auto folder = make_temporary_directory("trireme-perf-");
+  ASSERT_TRUE(folder.is_ok());
+  for (const char* program : {"all_reduce_perf", "reduce_scatter_perf", "reduce_perf", "all_gather_perf",
+                              "broadcast_perf", "gather_perf", "scatter_perf", "alltoall_perf", "sendrecv_perf"}) {
+    const std::string json = folder.value() + "/" + program + ".json";
+    const Outcome outcome = run_program(program, {"-b", "1000", "-e", "40000", "-f", "40", "-n", "3", "-w", "1", "-t",
+                                                  "3", "--limit", "--rewrite", "--pin", "-J", json});
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("# Out of bounds values : 0 OK"), std::string::npos) << outcome.output;
+    const auto text = read_file(json);
+    ASSERT_TRUE(text.is_ok()) << text.status().to_string();
+    const auto rows = nlohmann::json::parse(text.value());
+    ASSERT_FALSE(rows.empty());
+    for (const auto& row : rows) {
+      EXPECT_GT(row.at("limit_gb_s").get<double>(), 0) << row.dump();
+      EXPECT_EQ(row.at("wrong").get<int>(), 0) << row.dump();
+    }
+  }
+  EXPECT_TRUE(remove_tree(folder.value()).is_ok());
+}
+
+// What is timed as the limit is the work: every target gets the sum of all sources.
+TEST(Limit, AddsUpAllSourcesForAllTargets) {
+  for (const std::uint64_t bytes : {0, 1, 63, 64, 640, 4099}) {
+    for (const auto& [sources, targets] : std::vector<std::pair<int, int>>{{1, 1}, {2, 2}, {2, 1}, {4, 4}, {5, 3}}) {
+      for (const bool past_caches : {false, true}) {
+        std::vector<std::vector<std::byte>> in(static_cast<std::size_t>(sources));
+        std::vector<std::vector<std::byte>> out(static_cast<std::size_t>(targets));
+        std::vector<const std::byte*> from;
+        std::vector<std::byte*> to;
+        // Small values: the sums of bytes and of words are the same.
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          for (std::uint64_t at = 0; at < bytes; ++at) in[i].push_back(static_cast<std::byte>((at + 3 * i) % 40));
+          from.push_back(in[i].data());
+        }
+        for (auto& target : out) {
+          target.assign(bytes + 64, std::byte{0xee});
+          to.push_back(target.data());
+        }
+        add_streams({from, to, bytes}, past_caches);
+        for (const auto& target : out) {
+          for (std::uint64_t at = 0; at < bytes; ++at) {
+            unsigned sum = 0;
+            for (const auto& source : in) sum += std::to_integer<unsigned>(source[at]);
+            ASSERT_EQ(std::to_integer<unsigned>(target[at]), sum) << at << " of " << bytes;
+          }
+          for (std::uint64_t at = bytes; at < target.size(); ++at) ASSERT_EQ(target[at], std::byte{0xee}) << at;
+        }
+      }
+    }
   }
 }
 

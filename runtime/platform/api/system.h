@@ -3,11 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include <trireme/base/status.h>
 
 namespace trireme {
 
-// Processors this process may run on (its affinity mask); at least 1.
+// Processors the calling thread may run on (its affinity mask), in ascending order; empty
+// when the kernel does not say.
+std::vector<int> usable_cpus();
+// How many; at least 1.
 int usable_cpu_count();
+
+// Binds the calling thread, and the threads it starts from now on, to one of the
+// processors it may run on: number `ordinal` of them, counted round. Errors: unavailable
+// when the kernel refuses. REQUIRES: ordinal >= 0.
+Status bind_to_cpu(int ordinal);
 
 // Bytes that can still be allocated without swapping or being killed: the kernel's
 // estimate for the machine (MemAvailable), or less when a control group's limit (v1 or
