@@ -131,7 +131,13 @@ int drip_mode(const Arguments& a) {
 int differ_mode(const Arguments& a) {
   const std::string rank = std::getenv("TRIREME_RANK");
   ::setenv(a[0].c_str(), a[rank == "1" ? 2 : 1].c_str(), 1);
-  return communicator() == nullptr ? 2 : 0;
+  const auto c = communicator();
+  if (c == nullptr) return 2;
+  std::vector<float> data(1000, 1);
+  const Status status = c->all_reduce(data.data(), data.data(), data.size(), DataType::f32, ReduceOp::sum);
+  if (!status.is_ok()) return fail(status);
+  std::printf("got %g, %s\n", data[999], c->explain_all_reduce(1000, DataType::f32, ReduceOp::sum).c_str());
+  return 0;
 }
 
 int lost_before_first_message_mode(const Arguments&) {

@@ -8,6 +8,8 @@
 #include "collectives/execute/call.h"
 #include "collectives/execute/message.h"
 #include "collectives/plan/api/check.h"
+#include "collectives/select/tuning.h"
+#include "runtime/platform/api/files.h"
 #include "tests/collectives/thread_ranks.h"
 #include "tests/regressions/regression_test.h"
 
@@ -33,6 +35,30 @@ TEST_F(Calls, Nccl1328_DifferentSettingsNameTheVariableTheRanksAndTheValues) {
       }
     }
   }
+}
+
+// Ranks that plan by tables of their own would plan differently, and wait for each other.
+TEST_F(Calls, Nccl1328_TuningTablesThatDifferAreSaidAndTheFirstRanksIsUsed) {
+  const auto write_table = [&](const std::string& name, const std::string& fastest) {
+    TuningTable table;
+    table.machine = machine_identity();
+    table.algorithms = algorithm_names();
+    table.ranks = 3;
+    table.network = {2e-6, 1e-10, 1e-10};
+    for (const std::string algorithm : {"direct", "pairwise", "ring"}) {
+      table.times.push_back({plan::Collective::all_reduce, algorithm, 8, algorithm == fastest ? 1e-7 : 1e-3});
+    }
+    EXPECT_TRUE(write_file_atomically(file(name), tuning_to_json(table)).is_ok());
+    return file(name);
+  };
+  const RunResult result = trireme(
+      job({"-n", "3"}, {"differ", "TRIREME_TUNING", write_table("first", "ring"), write_table("second", "pairwise")}));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(lines_with(result, "got 3, ").size(), 3u) << result.out;
+  EXPECT_EQ(lines_with(result, "ring, because it took the least time when this machine was measured").size(), 3u)
+      << result.out;
+  EXPECT_NE(result.err.find("the tuning tables of rank 1 ("), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("is used by all"), std::string::npos) << result.err;
 }
 
 TEST(EmptyCalls, Pytorch85234_ZeroElementsAreLegalEverywhere) {
