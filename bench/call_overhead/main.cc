@@ -8,13 +8,17 @@
 // measured alone as well, without a peer.
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include <fmt/core.h>
 #include <trireme/collectives/communicator.h>
 #include <trireme/platform/clock.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "runtime/platform/api/console.h"
+#include "runtime/platform/api/files.h"
 #include "runtime/telemetry/api/recorder.h"
 
 namespace trireme {
@@ -85,7 +89,7 @@ int fail(const Status& status) {
   return exit_code(status.code());
 }
 
-int run_rank(const std::shared_ptr<World>& world) {
+int run_rank(const std::shared_ptr<World>& world, const std::string& json) {
   auto guarded = make(world, "0");
   if (!guarded.is_ok()) return fail(guarded.status());
   auto bare = make(world, "1");
@@ -99,19 +103,36 @@ int run_rank(const std::shared_ptr<World>& world) {
   print_out(fmt::format("  without                                 {:8.1f} ns a call\n", figures->bare_ns));
   print_out(fmt::format("  their price                             {:8.1f} ns a call\n",
                         figures->guarded_ns - figures->bare_ns));
-  print_out(fmt::format("  of that the recorder's stores alone     {:8.1f} ns a call\n", recorder_ns()));
-  return 0;
+  const double stores_ns = recorder_ns();
+  print_out(fmt::format("  of that the recorder's stores alone     {:8.1f} ns a call\n", stores_ns));
+  if (json.empty()) return 0;
+  const nlohmann::ordered_json written = {{"ranks", world->size()},
+                                          {"guarded_ns", figures->guarded_ns},
+                                          {"bare_ns", figures->bare_ns},
+                                          {"price_ns", figures->guarded_ns - figures->bare_ns},
+                                          {"recorder_ns", stores_ns}};
+  const Status status = write_file_atomically(json, written.dump() + "\n");
+  return status.is_ok() ? 0 : fail(status);
 }
 
 }  // namespace
 }  // namespace trireme
 
-int main() {
+int main(int argc, char** argv) {
+  CLI::App app("Measures what recorder, comparison of calls and deadlines add to a call", "call_overhead");
+  std::string json;
+  app.add_option("-J,--json", json, "Also write the figures to this file");
+  app.footer("Example: trireme run -n 2 -- call_overhead");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   auto world = trireme::World::join();
   if (!world.is_ok()) return trireme::fail(world.status());
   if ((*world)->size() < 2) {
     trireme::print_error("call_overhead: start it as two ranks or more: trireme run -n 2 -- call_overhead\n");
     return 2;
   }
-  return trireme::run_rank(*world);
+  return trireme::run_rank(*world, json);
 }

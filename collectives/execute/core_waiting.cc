@@ -14,7 +14,7 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kPublishAfter = 50 * kMillisecond;  // Standing still: others may ask why.
 constexpr std::uint64_t kInquireAfter = 250 * kMillisecond;
 constexpr std::uint64_t kLongestInterval = 5'000 * kMillisecond;
-constexpr std::uint64_t kAnswerWithinMs = 300;
+constexpr std::uint64_t kAnswerWithinMs = 500;
 // A closed connection may be the echo of a failure that the World will explain.
 constexpr std::uint64_t kExplanationAfter = 700 * kMillisecond;
 constexpr std::size_t kMostEdges = 8;

@@ -103,9 +103,10 @@ Status serve_store(const EnvironmentLookup& environment, Bootstrap& found) {
   const char* end = address.data() + address.size();
   const auto parsed = std::from_chars(address.data() + std::min(colon, address.size() - 1) + 1, end, port);
   if (colon == std::string::npos || parsed.ptr != end || port < 1 || port > 65'535) {
-    return invalid_argument(fmt::format("TRIREME_STORE={}: with TRIREME_SERVE_STORE=1 expected host:port, where rank 0 "
-                                        "is to host the store",
-                                        address));
+    return invalid_argument(
+        fmt::format("TRIREME_STORE={}: with TRIREME_SERVE_STORE=1 expected host:port, where rank 0 "
+                    "is to host the store",
+                    address));
   }
   const std::string host = address.substr(0, colon);
   found.listen_addresses = {is_loopback(host) ? address : fmt::format("[::]:{}", port)};

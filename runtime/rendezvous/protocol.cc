@@ -72,8 +72,8 @@ std::string_view to_string(MessageType type) {
       return "failure";
     case MessageType::activity_request:
       return "activity_request";
-    case MessageType::activity_part:
-      return "activity_part";
+    case MessageType::activity_parts:
+      return "activity_parts";
     case MessageType::departed:
       return "departed";
     case MessageType::closing:

@@ -21,7 +21,7 @@
 namespace trireme::store {
 
 inline constexpr std::string_view kPreamble = "TRMSTORE";
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 inline constexpr std::size_t kFrameOverheadBytes = 13;                       // length, type, id
 inline constexpr std::size_t kMaxHandshakeFrameBytes = 4096;                 // before a client proved itself
 inline constexpr std::size_t kMaxValueBytes = std::size_t{16} << 20;         // one value of put or exchange
@@ -49,7 +49,7 @@ enum class MessageType : std::uint8_t {
   add = 19,              // bytes key, i64 delta
   exchange = 20,         // bytes name, u32 count, u32 rank..., bytes value
   report_failure = 21,   // Failure; no reply
-  activity_query = 22,   // answered by activity_part, one per rank
+  activity_query = 22,   // answered by activity_parts until every rank is told of
   activity_answer = 23,  // (id of activity_request) bytes text; no reply
   notify = 24,           // bytes topic, bytes value; no reply
   leave = 25,            // replied to, then the connection ends; before the table: gives up joining
@@ -58,8 +58,8 @@ enum class MessageType : std::uint8_t {
   // From the store to members.
   reply = 48,             // u8 code, bytes message, then the result's bytes
   failure = 49,           // Failure
-  activity_request = 50,  // (id of the query) what are you doing?
-  activity_part = 51,     // (id of the request) u32 rank, u8 known, bytes text
+  activity_request = 50,  // (id of the round of questions) what are you doing?
+  activity_parts = 51,    // (id of the request) u32 count, of each: u32 rank, u8 known, bytes text
   departed = 52,          // u32 rank: left in order
   closing = 53,           // bytes reason: the store ends in order
 };

@@ -83,7 +83,7 @@ class StoreClient final : public ControlPlane {
   Status receive();
   void on_frame(Frame& frame);
   void on_reply(Frame& frame);
-  void on_part(const Frame& frame);
+  void on_parts(const Frame& frame);
   void on_departed(const Frame& frame);
   void answer_activity(std::uint64_t query);
   void raise(const Failure& failure);

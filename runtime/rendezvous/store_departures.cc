@@ -61,20 +61,7 @@ void StoreState::release_waits_for(int rank, Actions& out) {
       reply(*waiter, why, {}, out);
     }
   }
-  std::vector<std::uint64_t> numbers;
-  for (const auto& entry : queries_) numbers.push_back(entry.first);
-  std::sort(numbers.begin(), numbers.end());
-  for (const std::uint64_t number : numbers) {
-    Query& query = queries_.at(number);
-    if (!query.awaited[rank]) continue;
-    query.awaited[rank] = false;
-    send_part(query, rank, false, {}, out);
-    if (--query.missing > 0) continue;
-    Connection& asker = connections_.at(query.asker.connection);
-    asker.pending.erase(query.asker.id);
-    --asker.queries;
-    queries_.erase(number);
-  }
+  answer_unknown(rank, out);
   if (active_ > 1) return;
   std::vector<std::pair<std::string, std::vector<Waiter>>> waiting(get_waiters_.begin(), get_waiters_.end());
   get_waiters_.clear();

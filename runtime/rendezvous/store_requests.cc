@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxStoredBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxPendingPerConnection = 65'536;
-constexpr std::size_t kMaxQueriesPerConnection = 64;
 
 Status malformed_request(MessageType type) {
   return invalid_argument(fmt::format("a malformed {} request: its fields do not fill its bytes", to_string(type)));
@@ -48,8 +47,7 @@ void StoreState::on_request(ConnectionId connection, const Frame& frame, Actions
       status = on_exchange(connection, frame, out);
       break;
     case MessageType::activity_query:
-      status = on_query(connection, frame, out);
-      break;
+      return on_query(connection, frame, out);
     case MessageType::cancel:
       return on_cancel(connection, frame, out);
     case MessageType::activity_answer:
@@ -244,64 +242,6 @@ void StoreState::complete_exchange(const std::string& key, Actions& out) {
   exchanges_.erase(found);
 }
 
-Status StoreState::on_query(ConnectionId connection, const Frame& frame, Actions& out) {
-  Connection& member = connections_.at(connection);
-  Query query{{connection, frame.id}, std::vector<bool>(members_.size(), false), 0};
-  const bool too_many = member.queries >= kMaxQueriesPerConnection;
-  const std::uint64_t number = next_query_++;
-  for (const Member& asked : members_) {
-    if (too_many || asked.state != Member::State::joined) {
-      send_part(query, asked.info.rank, false, {}, out);
-      continue;
-    }
-    query.awaited[asked.info.rank] = true;
-    ++query.missing;
-    Action action;
-    action.connection = asked.connection;
-    action.type = MessageType::activity_request;
-    action.id = number;
-    action.payload = std::make_shared<const std::string>();
-    action.droppable = true;
-    out.push_back(std::move(action));
-  }
-  if (query.missing == 0) return Status::ok();
-  ++member.queries;
-  member.pending.emplace(frame.id, Pending{Pending::Kind::activity, {}, number});
-  queries_.emplace(number, std::move(query));
-  return Status::ok();
-}
-
-void StoreState::on_answer(ConnectionId connection, const Frame& frame, Actions& out) {
-  const auto found = queries_.find(frame.id);
-  if (found == queries_.end()) return;  // Its asker gave up.
-  WireReader reader(frame.payload);
-  const std::string_view text = reader.bytes();
-  const int rank = static_cast<int>(connections_.at(connection).hello.rank);
-  Query& query = found->second;
-  if (!reader.finished() || !query.awaited[rank]) return;
-  query.awaited[rank] = false;
-  --query.missing;
-  send_part(query, rank, true, text, out);
-  if (query.missing > 0) return;
-  Connection& asker = connections_.at(query.asker.connection);
-  asker.pending.erase(query.asker.id);
-  --asker.queries;
-  queries_.erase(found);
-}
-
-void StoreState::send_part(const Query& query, int rank, bool known, std::string_view text, Actions& out) const {
-  WireWriter writer;
-  writer.u32(static_cast<std::uint32_t>(rank));
-  writer.u8(known ? 1 : 0);
-  writer.bytes(text);
-  Action action;
-  action.connection = query.asker.connection;
-  action.type = MessageType::activity_part;
-  action.id = query.asker.id;
-  action.payload = std::make_shared<const std::string>(writer.take());
-  out.push_back(std::move(action));
-}
-
 void StoreState::on_cancel(ConnectionId connection, const Frame& frame, Actions& out) {
   Connection& member = connections_.at(connection);
   const auto found = member.pending.find(frame.id);
@@ -333,8 +273,8 @@ void StoreState::forget_pending(ConnectionId connection, const Pending& pending,
     for (auto& waiter : found->second.waiters) {
       if (waiter && waiter->connection == connection && waiter->id == id) waiter.reset();
     }
-  } else if (queries_.erase(pending.query) > 0) {
-    --connections_.at(connection).queries;
+  } else {
+    forget_question(connection, pending.round, id);
   }
 }
 

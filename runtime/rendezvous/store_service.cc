@@ -75,8 +75,8 @@ void StoreClient::on_frame(Frame& frame) {
   switch (frame.type) {
     case MessageType::reply:
       return on_reply(frame);
-    case MessageType::activity_part:
-      return on_part(frame);
+    case MessageType::activity_parts:
+      return on_parts(frame);
     case MessageType::activity_request:
       return answer_activity(frame.id);
     case MessageType::departed:
@@ -110,17 +110,22 @@ void StoreClient::on_reply(Frame& frame) {
   changed_.notify_all();
 }
 
-void StoreClient::on_part(const Frame& frame) {
-  WireReader reader(frame.payload);
-  const std::uint32_t rank = reader.u32();
-  const bool known = reader.u8() == 1;
-  std::string text = reader.string();
+void StoreClient::on_parts(const Frame& frame) {
   const std::lock_guard lock(mutex_);
   const auto found = pending_.find(frame.id);
-  if (found == pending_.end() || !reader.finished() || rank >= found->second->parts.size()) return;
+  if (found == pending_.end()) return;  // Its caller gave up.
   Pending& pending = *found->second;
-  if (known) pending.parts[rank] = std::move(text);
-  if (--pending.parts_missing > 0) return;
+  WireReader reader(frame.payload);
+  const std::uint32_t count = reader.u32();
+  for (std::uint32_t i = 0; i < count && pending.parts_missing > 0; ++i) {
+    const std::uint32_t rank = reader.u32();
+    const bool known = reader.u8() == 1;
+    std::string text = reader.string();
+    if (reader.failed() || rank >= pending.parts.size()) return;
+    if (known) pending.parts[rank] = std::move(text);
+    --pending.parts_missing;
+  }
+  if (pending.parts_missing > 0) return;
   pending.done = true;
   changed_.notify_all();
 }

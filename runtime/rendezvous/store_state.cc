@@ -126,12 +126,18 @@ void StoreState::tick(std::uint64_t now_ms, Actions& out) {
     death_timers_.pop_front();
     if (members_[rank].state == Member::State::lost) declare_dead(rank, "its connection to the store ended", out);
   }
+  tick_rounds(now_ms, out);
 }
 
 std::optional<std::uint64_t> StoreState::next_timer_ms() const {
   std::optional<std::uint64_t> next;
   if (unproven_ > 0 && !handshake_timers_.empty()) next = handshake_timers_.front().first;
-  if (!death_timers_.empty()) next = std::min(next.value_or(UINT64_MAX), death_timers_.front().first);
+  const auto also = [&](std::uint64_t timer_ms) { next = std::min(next.value_or(UINT64_MAX), timer_ms); };
+  if (!death_timers_.empty()) also(death_timers_.front().first);
+  for (const auto& [number, round] : rounds_) {
+    if (!round.begun) also(next_round_ms_);
+    if (round.pass_on_ms != 0) also(round.pass_on_ms);
+  }
   return next;
 }
 
@@ -162,7 +168,7 @@ void StoreState::begin_epoch(std::int64_t epoch, int world_size, Actions& out) {
   counters_.clear();
   get_waiters_.clear();
   exchanges_.clear();
-  queries_.clear();
+  rounds_.clear();
 }
 
 void StoreState::announce_death(int rank, std::string_view reason, Actions& out) {

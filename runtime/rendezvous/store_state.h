@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,7 +88,7 @@ class StoreState {
   struct Pending {
     enum class Kind { get, exchange, activity } kind;
     std::string key;          // get, exchange
-    std::uint64_t query = 0;  // activity
+    std::uint64_t round = 0;  // activity
   };
   struct Connection {
     enum class Phase { greeting, proving, member } phase = Phase::greeting;
@@ -120,10 +121,15 @@ class StoreState {
     std::size_t bytes = 0;
     bool survivors = false;  // Who is gone is left out, instead of ending it.
   };
-  struct Query {
-    Waiter asker;
-    std::vector<bool> awaited;
+  // One question to all ranks what they do, and whoever wants to know.
+  struct Round {
+    bool begun = false;
+    std::vector<Waiter> askers;
+    std::vector<bool> awaited;  // By rank.
     std::size_t missing = 0;
+    std::string parts;             // What came and is not passed on yet,
+    std::uint32_t part_count = 0;  // so many,
+    std::uint64_t pass_on_ms = 0;  // and when it will be; 0: there is nothing.
   };
 
   // Handshake: store_handshake.cc
@@ -152,12 +158,19 @@ class StoreState {
   Result<Exchange*> find_or_open_exchange(const std::string& key, std::string name, std::vector<int> members,
                                           bool survivors);
   void complete_exchange(const std::string& key, Actions& out);
-  Status on_query(ConnectionId connection, const Frame& frame, Actions& out);
-  void on_answer(ConnectionId connection, const Frame& frame, Actions& out);
   void on_cancel(ConnectionId connection, const Frame& frame, Actions& out);
   void forget_pending(ConnectionId connection, const Pending& pending, std::uint64_t id);
   void reply(const Waiter& to, const Status& status, std::string_view result, Actions& out);
-  void send_part(const Query& query, int rank, bool known, std::string_view text, Actions& out) const;
+
+  // Who does what: store_activities.cc
+  void on_query(ConnectionId connection, const Frame& frame, Actions& out);
+  void on_answer(ConnectionId connection, const Frame& frame, Actions& out);
+  void answer_unknown(int rank, Actions& out);
+  void begin_round(std::uint64_t number, std::uint64_t now_ms, Actions& out);
+  void pass_on(Round& round, Actions& out) const;
+  void end_round(std::uint64_t number, Actions& out);
+  void forget_question(ConnectionId connection, std::uint64_t round, std::uint64_t id);
+  void tick_rounds(std::uint64_t now_ms, Actions& out);
 
   // Departures: store_departures.cc
   void on_leave(ConnectionId connection, const Frame& frame, Actions& out);
@@ -185,8 +198,9 @@ class StoreState {
   std::unordered_map<std::string, std::int64_t> counters_;
   std::unordered_map<std::string, std::vector<Waiter>> get_waiters_;
   std::unordered_map<std::string, Exchange> exchanges_;
-  std::unordered_map<std::uint64_t, Query> queries_;
-  std::uint64_t next_query_ = 1;
+  std::map<std::uint64_t, Round> rounds_;  // Only the last may not have begun.
+  std::uint64_t next_round_ = 1;
+  std::uint64_t next_round_ms_ = 0;  // None begins earlier.
 };
 
 }  // namespace trireme::store

@@ -144,9 +144,10 @@ TEST_F(Inside, AKilledRankLeavesItsRecorder) {
     EXPECT_GT(communicator.done_sequence, 0u);
     const RecordedCall* last = communicator.last_collective();
     ASSERT_NE(last, nullptr);
-    // The dead rank's last call is as the kill left it; the others' were ended by it.
+    // The dead rank's last call is as the kill left it. The others' were ended by it, or
+    // had just been done when the news came.
     if (r != 1) {
-      EXPECT_EQ(last->state, CallState::failed);
+      EXPECT_TRUE(last->state == CallState::failed || last->state == CallState::done) << static_cast<int>(last->state);
     }
     trace.push_back(path);
   }

@@ -1,6 +1,8 @@
 // The store's decisions, one by one. store_random_test.cc mixes them.
 #include "runtime/rendezvous/store_state.h"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "tests/runtime/rendezvous/store_harness.h"
@@ -273,20 +275,78 @@ TEST(StoreState, MalformedRequestsAreAnsweredByName) {
   EXPECT_TRUE(store.client(members[0]).open);
 }
 
+// What activity_parts told a member so far, "?" where it is unknown.
+std::map<int, std::string> activities_of(StoreHarness& store, ConnectionId asker, std::uint64_t request) {
+  std::map<int, std::string> told;
+  for (const Frame& frame : store.client(asker).inbox) {
+    if (frame.type != MessageType::activity_parts || frame.id != request) continue;
+    WireReader reader(frame.payload);
+    const std::uint32_t count = reader.u32();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto rank = static_cast<int>(reader.u32());
+      const bool known = reader.u8() == 1;
+      const std::string text = reader.string();
+      EXPECT_TRUE(told.emplace(rank, known ? text : "?").second) << "rank " << rank << " twice";
+    }
+    EXPECT_TRUE(reader.finished());
+  }
+  return told;
+}
+
+using Told = std::map<int, std::string>;
+
 TEST(StoreState, ActivitiesAreRelayedAndTheAbsentAreUnknown) {
   StoreHarness store(3);
   const auto members = join_all(store);
   store.send(members[2], MessageType::leave, 1, {});
   store.send(members[0], MessageType::activity_query, 4, {});
-  EXPECT_EQ(store.count(members[0], MessageType::activity_part), 1u);  // Rank 2 has left.
-  const std::uint64_t query = store.client(members[1]).inbox.back().id;
+  const std::uint64_t round = store.client(members[1]).inbox.back().id;
   ASSERT_EQ(store.client(members[1]).inbox.back().type, MessageType::activity_request);
-  store.send(members[1], MessageType::activity_answer, query, encode_text("in all_reduce"));
-  store.send(members[1], MessageType::activity_answer, query, encode_text("again"));
-  EXPECT_EQ(store.count(members[0], MessageType::activity_part), 2u);
+  store.tick(50);
+  EXPECT_EQ(activities_of(store, members[0], 4), (Told{{2, "?"}}));  // It has left.
+  store.send(members[1], MessageType::activity_answer, round, encode_text("in all_reduce"));
+  store.send(members[1], MessageType::activity_answer, round, encode_text("again"));
+  store.tick(50);
+  EXPECT_EQ(activities_of(store, members[0], 4), (Told{{1, "in all_reduce"}, {2, "?"}})) << "though rank 0 is silent";
   store.disconnect(members[1]);
-  store.send(members[0], MessageType::activity_answer, query, encode_text("me"));
-  EXPECT_EQ(store.count(members[0], MessageType::activity_part), 3u);
+  store.send(members[0], MessageType::activity_answer, round, encode_text("me"));
+  EXPECT_EQ(activities_of(store, members[0], 4), (Told{{0, "me"}, {1, "in all_reduce"}, {2, "?"}}));
+}
+
+TEST(StoreState, QuestionsShareRoundsThatBeginAfterThem) {
+  constexpr int kRanks = 32;
+  StoreHarness store(kRanks);
+  const auto members = join_all(store);
+  const auto answer_all = [&](const std::string& text) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Frame& last = store.client(members[rank]).inbox.back();
+      if (last.type == MessageType::activity_request) {
+        store.send(members[rank], MessageType::activity_answer, last.id, encode_text(text));
+      }
+    }
+  };
+  store.send(members[0], MessageType::activity_query, 900, {});
+  for (int rank = 1; rank < kRanks; ++rank) store.send(members[rank], MessageType::activity_query, 900, {});
+  answer_all("early");
+  EXPECT_EQ(activities_of(store, members[0], 900).size(), kRanks);
+  EXPECT_TRUE(activities_of(store, members[1], 900).empty()) << "its question came after that round had begun";
+  store.tick(99);
+  EXPECT_TRUE(activities_of(store, members[1], 900).empty());
+  store.tick(1);
+  answer_all("late");
+  for (int rank = 1; rank < kRanks; ++rank) {
+    const auto told = activities_of(store, members[rank], 900);
+    ASSERT_EQ(told.size(), kRanks) << rank;
+    EXPECT_EQ(told.at(0), "late");
+    EXPECT_EQ(store.count(members[rank], MessageType::activity_request), 2u);
+    EXPECT_EQ(store.count(members[rank], MessageType::activity_parts), 1u);
+  }
+  store.tick(1000);
+  store.send(members[3], MessageType::activity_query, 901, {});
+  EXPECT_EQ(store.count(members[0], MessageType::activity_request), 3u) << "at once, when none was asked of late";
+  store.send(members[3], MessageType::cancel, 901, {});
+  answer_all("in vain");
+  EXPECT_TRUE(activities_of(store, members[3], 901).empty());
 }
 
 TEST(StoreState, ANewEpochFencesTheOldOne) {
