@@ -40,7 +40,7 @@ int touch(std::byte* memory, std::size_t bytes) {
 
 Result<Arena> Arena::create(std::string name, std::size_t bytes) {
   const std::size_t mapped = std::max((bytes + kPage - 1) / kPage * kPage, kPage);
-  const std::uint64_t available = available_memory_bytes();
+  const std::uint64_t available = available_memory_bytes(mapped);
   const std::string what = "arena '" + name + "' of " + std::to_string(bytes) + " bytes (" + format_bytes(bytes) + ")";
   if (mapped < bytes || mapped > available) {
     return resource_exhausted(what + ": the machine has " + std::to_string(available) + " bytes (" +

@@ -64,7 +64,7 @@ Result<std::shared_ptr<SharedHeap>> SharedHeap::create(std::string name, std::si
   const std::string what =
       "shared heap '" + name + "' of " + std::to_string(bytes) + " bytes (" + format_bytes(bytes) + ")";
   if (bytes == 0) return invalid_argument(what + ": expected at least one byte");
-  const std::uint64_t available = available_memory_bytes();
+  const std::uint64_t available = available_memory_bytes(rounded);
   if (rounded < bytes || rounded > available) return too_little_memory(what, available);
 
   auto impl = std::make_unique<Impl>();

@@ -40,11 +40,13 @@ struct GroupFiles {
 constexpr GroupFiles kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "};
 constexpr GroupFiles kVersion2{"/memory.max", "/memory.current", "inactive_file "};
 
-// What the limit of one group leaves, or no limit ("max", no such file).
-std::uint64_t left_in_group(const std::string& folder, const GroupFiles& files) {
+// What the limit of one group leaves, or no limit ("max", no such file). The statistics,
+// which the kernel sums up over all processors, are only read where the rest would not do.
+std::uint64_t left_in_group(const std::string& folder, const GroupFiles& files, std::uint64_t enough) {
   const auto limit = number_in_file(folder + files.limit);
   const auto usage = number_in_file(folder + files.usage);
   if (!limit || !usage) return UINT64_MAX;
+  if (*limit > *usage && *limit - *usage >= enough) return *limit - *usage;
   const Result<std::string> statistics = read_file(folder + "/memory.stat");
   const std::uint64_t reclaimable = statistics.is_ok() ? number_after(*statistics, files.reclaimable).value_or(0) : 0;
   const std::uint64_t used = *usage - std::min(*usage, reclaimable);
@@ -52,17 +54,17 @@ std::uint64_t left_in_group(const std::string& folder, const GroupFiles& files) 
 }
 
 // The least of what the group and those above it leave.
-std::uint64_t left_in_groups(const std::string& root, std::string path, const GroupFiles& files) {
+std::uint64_t left_in_groups(const std::string& root, std::string path, const GroupFiles& files, std::uint64_t enough) {
   std::uint64_t left = UINT64_MAX;
   while (true) {
-    left = std::min(left, left_in_group(root + path, files));
+    left = std::min(left, left_in_group(root + path, files, enough));
     const std::size_t slash = path.rfind('/');
     if (path.empty() || slash == std::string::npos) return left;
     path.resize(slash);
   }
 }
 
-std::uint64_t left_in_control_groups() {
+std::uint64_t left_in_control_groups(std::uint64_t enough) {
   const Result<std::string> groups = read_file("/proc/self/cgroup");
   if (!groups.is_ok()) return UINT64_MAX;
   std::uint64_t left = UINT64_MAX;
@@ -72,9 +74,9 @@ std::uint64_t left_in_control_groups() {
     const std::string text = groups->substr(line, end - line);
     const std::size_t path = text.rfind(":/");
     if (path != std::string::npos && text.find(":memory:") != std::string::npos) {
-      left = std::min(left, left_in_groups("/sys/fs/cgroup/memory", text.substr(path + 1), kVersion1));
+      left = std::min(left, left_in_groups("/sys/fs/cgroup/memory", text.substr(path + 1), kVersion1, enough));
     } else if (path != std::string::npos && text.rfind("0::", 0) == 0) {
-      left = std::min(left, left_in_groups("/sys/fs/cgroup", text.substr(path + 1), kVersion2));
+      left = std::min(left, left_in_groups("/sys/fs/cgroup", text.substr(path + 1), kVersion2, enough));
     }
     line = end + 1;
   }
@@ -83,13 +85,13 @@ std::uint64_t left_in_control_groups() {
 
 }  // namespace
 
-std::uint64_t available_memory_bytes() {
+std::uint64_t available_memory_bytes(std::uint64_t enough) {
   std::uint64_t available = UINT64_MAX;
   const Result<std::string> machine = read_file("/proc/meminfo");
   if (machine.is_ok()) {
     if (const auto kib = number_after(*machine, "MemAvailable:")) available = *kib * 1024;
   }
-  return std::min(available, left_in_control_groups());
+  return std::min(available, left_in_control_groups(enough));
 }
 
 }  // namespace trireme

@@ -18,7 +18,7 @@ class CpuDevice final : public Device {
   Result<void*> allocate(std::size_t bytes, MemoryKind) override {
     // aligned_alloc wants a multiple of the alignment, and a request for nothing a place.
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    const std::uint64_t available = available_memory_bytes();
+    const std::uint64_t available = available_memory_bytes(rounded);
     void* memory = nullptr;
     if (rounded >= bytes && rounded <= available && inject_fault("memory.allocate") == 0) {
       memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);

@@ -23,7 +23,9 @@ Status bind_to_cpu(int ordinal);
 // Bytes that can still be allocated without swapping or being killed: the kernel's
 // estimate for the machine (MemAvailable), or less when a control group's limit (v1 or
 // v2, of this group or any above it) leaves less. UINT64_MAX when nothing can be read.
-std::uint64_t available_memory_bytes();
+// Who only needs to know whether there are `enough` gets an answer sooner; above that it
+// may be too low.
+std::uint64_t available_memory_bytes(std::uint64_t enough = UINT64_MAX);
 
 // Wall-clock nanoseconds since 1970 (UTC): to place what several processes did on one
 // time line.

@@ -41,6 +41,7 @@ TEST(System, BindingTakesTheProcessorsRound) {
 
 TEST(System, AvailableMemoryIsPlausible) {
   EXPECT_GT(available_memory_bytes(), 1U << 20);
+  EXPECT_GT(available_memory_bytes(4096), 4096U);
   EXPECT_LT(available_memory_bytes(), std::uint64_t{1} << 50);
 }
 
