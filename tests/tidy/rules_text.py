@@ -171,6 +171,10 @@ def disabled_tests(tree):
                 found.append(Violation(path, line_of(code, match.start()), f"{match.group(0)} is not in {DISABLED}: enable it, or list it with the reason"))
         for match in re.finditer(r"\bGTEST_SKIP\s*\(\s*\)\s*;", code):
             found.append(Violation(path, line_of(code, match.start()), "a skipped test says what it needs: GTEST_SKIP() << \"needs ...\""))
+        for match in re.finditer(r"\bTEST(?:_F|_P)?\s*\(\s*\w+,\s*(\w+)", code):
+            if "Long" in re.sub(r"^Long|Long$", "", match.group(1)):
+                found.append(Violation(path, line_of(code, match.start(1)), f"{match.group(1)} would only run with --long: "
+                                       "names with Long in their middle need other words"))
     found += [Violation(DISABLED, 1, f"{e} is no longer switched off: remove its line") for e in listed if e.split()[0] not in seen]
     return found
 

@@ -175,7 +175,9 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(names, [("C", 4), ("m", 1), ("Suite.Name", 4)])
 
     def test_disabled_tests(self):
-        self.append("tests/n_test.cc", "TEST(N, DISABLED_Later) {}\nTEST(N, S) { GTEST_SKIP(); }\n")
+        self.append("tests/n_test.cc", "TEST(N, DISABLED_Later) {}\nTEST(N, S) { GTEST_SKIP(); }\n"
+                    "TEST(N, NoLonger) {}\nTEST(N, SoakLong) {}\nTEST(N, LongSoak) {}\n")
+        self.expect("disabled_tests", "NoLonger would only run with --long")
         self.expect("disabled_tests", "DISABLED_Later is not in")
         self.expect("disabled_tests", "says what it needs")
         self.write(rules_text.DISABLED, "DISABLED_Later  # reason\nDISABLED_Gone  # reason\n")

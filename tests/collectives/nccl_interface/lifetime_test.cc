@@ -122,7 +122,7 @@ TEST(NcclLifetime, RevokedThenShrunk) {
   });
 }
 
-TEST(NcclLifetime, FinalizedIsNoLongerUsed) {
+TEST(NcclLifetime, FinalizedIsUsedNoMore) {
   run_nccl_ranks(2, [](ncclComm_t comm, int) {
     EXPECT_EQ(sum_over(comm, 1), 2);
     EXPECT_NCCL(ncclCommFinalize(comm));

@@ -45,7 +45,7 @@ TEST_F(Grace, Pytorch119856_ASlowHandlerCompletesWithinTheGrace) {
   EXPECT_EQ(result.code, 0) << result.err;
 }
 
-TEST_F(Grace, Pytorch119856_AHandlerThatTakesTooLongIsKilled) {
+TEST_F(Grace, Pytorch119856_AHandlerSlowerThanTheGraceIsKilled) {
   const RunResult result = stop_a_saving_rank("0.4", "500");
   EXPECT_EQ(lines_with(result, "saved").size(), 0U) << result.out;
   EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
