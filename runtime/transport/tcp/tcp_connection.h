@@ -4,8 +4,8 @@
 // until the send buffer is empty.
 //
 // Sockets are watched one shot at a time. A call that finds nothing to receive first asks
-// its caller back at once, by ringing the doorbell, about as often as a sleep and a wake
-// would cost; only then is the socket armed, and the service thread rings.
+// its caller back at once, by ringing the doorbell, for as long as TcpPolling says; only
+// then is the socket armed, and the service thread rings.
 // Thread safety: attach() and fail() from any thread; close() and the data calls on the
 // channel's thread; both sides meet under the mutex.
 #pragma once
@@ -29,10 +29,10 @@
 
 namespace trireme {
 
-// How often a caller asks a silent socket itself before it sleeps.
+// How long a caller asks a silent socket itself before it sleeps.
 struct TcpPolling {
-  unsigned attempts = 0;
-  unsigned yield_after = 0;  // From this attempt on it gives way before each.
+  std::uint64_t spin_us = 0;
+  unsigned yields = 0;  // Attempts after that, before each of which it gives way.
 };
 
 struct TcpSurroundings {
@@ -133,7 +133,9 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::size_t receive_end_ = 0;
   std::uint64_t receive_position_ = 0;  // Bytes taken from the sockets.
   bool at_end_ = false;                 // The socket has nothing more; received_ may.
-  unsigned dry_attempts_ = 0;           // Since something came, or was sent.
+  bool dry_ = false;                    // The last recv emptied its socket: another would be in vain.
+  std::uint64_t silent_since_ = 0;      // tsc_now() at the first attempt in vain since something moved; 0: none.
+  unsigned yields_ = 0;                 // Since then.
 };
 
 }  // namespace trireme

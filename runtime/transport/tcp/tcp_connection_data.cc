@@ -8,8 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <trireme/base/check.h>
+#include <trireme/platform/clock.h>
 
 #include "runtime/transport/tcp/tcp_connection.h"
 
@@ -84,7 +86,7 @@ std::size_t TcpConnection::send_some(std::span<const std::byte> data) {
   flush();
   if (ended()) return 0;
   const std::size_t moved = connected() && send_head_ == send_tail_ ? send_directly(data) : buffer(data);
-  if (moved > 0) dry_attempts_ = 0;  // An answer may come soon.
+  if (moved > 0) silent_since_ = 0;  // An answer may come soon.
   return moved;
 }
 
@@ -96,7 +98,7 @@ std::span<std::byte> TcpConnection::reserve() {
 }
 
 void TcpConnection::commit(std::size_t bytes) {
-  dry_attempts_ = 0;
+  silent_since_ = 0;
   const std::lock_guard lock(mutex_);
   TRIREME_CHECK(bytes <= room(), "commit() of more bytes than reserve() showed");
   send_tail_ += bytes;
@@ -111,6 +113,10 @@ std::size_t TcpConnection::receive(std::span<std::byte> into) {
     std::size_t part = into.size() - moved;
     TcpStream* stream = stream_at(receive_position_, part);
     if (stream == nullptr || is_armed(*stream, EPOLLIN)) break;  // Nothing has come since.
+    if (std::exchange(dry_, false)) {
+      ran_dry(*stream);
+      break;
+    }
     const ssize_t got = receive_bytes(stream->fd.get(), into.data() + moved, part);
     if (!take_in(*stream, got, part, moved)) break;
   }
@@ -122,10 +128,10 @@ bool TcpConnection::take_in(TcpStream& stream, ssize_t got, std::size_t wanted, 
   if (got > 0) {
     moved += static_cast<std::size_t>(got);
     receive_position_ += static_cast<std::uint64_t>(got);
-    dry_attempts_ = 0;
-    if (static_cast<std::size_t>(got) == wanted) return true;
-    ran_dry(stream);
-    return false;
+    silent_since_ = 0;
+    dry_ = static_cast<std::size_t>(got) < wanted;
+    if (dry_) surroundings_.ring_doorbell();  // Whoever waits next asks first.
+    return !dry_;
   }
   if (got < 0 && would_block(errno)) {
     ran_dry(stream);
@@ -150,9 +156,15 @@ void TcpConnection::ran_dry(TcpStream& stream) {
 }
 
 bool TcpConnection::keep_polling() {
-  if (dry_attempts_ >= surroundings_.polling.attempts) return false;
-  ++dry_attempts_;
-  if (dry_attempts_ > surroundings_.polling.yield_after) sched_yield();
+  const std::uint64_t now = tsc_now();
+  if (silent_since_ == 0) {
+    silent_since_ = now;
+    yields_ = 0;
+  }
+  if (tsc_to_ns(now - silent_since_) < surroundings_.polling.spin_us * 1000) return true;
+  if (yields_ >= surroundings_.polling.yields) return false;
+  ++yields_;
+  sched_yield();
   return true;
 }
 
@@ -202,6 +214,7 @@ std::size_t TcpConnection::receive_some(std::span<std::byte> data) {
 }
 
 bool TcpConnection::progress() {
+  dry_ = false;
   std::size_t left = 1;
   const TcpStream* stream = stream_at(receive_position_, left);
   return stream != nullptr && !is_armed(*stream, EPOLLIN);
