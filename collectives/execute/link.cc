@@ -36,7 +36,7 @@ bool Link::send(const SignedCall& call, std::span<const std::byte> payload, std:
   }
   std::size_t out = 0;
   if (sent < payload.size()) {
-    out = channel_->send_some(payload.subspan(sent, std::min(kSliceBytes, payload.size() - sent)));
+    out = channel_->send_some(payload.subspan(sent, std::min(channel_->turn_bytes(), payload.size() - sent)));
     sent += out;
     moved |= out > 0;
   }
@@ -65,7 +65,7 @@ bool Link::receive(std::span<std::byte> target, std::size_t& received) {
   bool moved = false;
   if (received < target.size()) {
     const std::size_t in =
-        channel_->receive_some(target.subspan(received, std::min(kSliceBytes, target.size() - received)));
+        channel_->receive_some(target.subspan(received, std::min(channel_->turn_bytes(), target.size() - received)));
     received += in;
     moved = in > 0;
   }

@@ -8,7 +8,6 @@ namespace trireme {
 namespace {
 
 constexpr std::size_t kCreditBatch = 16 * 1024;
-constexpr std::size_t kSlice = 64 * 1024;
 constexpr std::byte kZeros[kMessageAlignment] = {};
 // Up to here header, payload and padding go out with one commit, hence in one packet.
 constexpr std::size_t kTogetherBytes = 16 * 1024;
@@ -50,10 +49,14 @@ bool PostOffice::advance() {
 
 // ---- outgoing ----
 
+// One turn of large messages, then it is another peer's.
 bool PostOffice::advance_out() {
   bool moved = false;
-  while (out_ || choose_outgoing()) {
-    if (!move_outgoing()) break;
+  const std::size_t turn = channel_->turn_bytes();
+  for (std::size_t bytes = 0; bytes < turn && (out_ || choose_outgoing());) {
+    const std::size_t part = move_outgoing();
+    if (part == 0) break;
+    bytes += part;
     moved = true;
   }
   const std::size_t before = sent_.size();
@@ -61,13 +64,23 @@ bool PostOffice::advance_out() {
   return moved || sent_.size() != before;
 }
 
+bool PostOffice::may_start_send() const {
+  if (sends_.empty()) return false;
+  const Call& call = sends_.front()->call;
+  return credit_ >= room_of({MessageKind::eager, call.type, call.tag, call.count, 0});
+}
+
+// Data that was asked for and messages that have not begun take turns: what announces itself
+// while data is under way is cleared by the time the data is out.
 bool PostOffice::choose_outgoing() {
   if (!controls_.empty()) {
     out_ = Outgoing{encode_message_header(controls_.front())};
     controls_.pop_front();
     return true;
   }
-  if (!cleared_.empty()) {
+  const bool may_start = may_start_send();
+  if (!cleared_.empty() && !(data_was_last_ && may_start)) {
+    data_was_last_ = true;
     const Announced next = cleared_.front();
     cleared_.pop_front();
     const Call& call = next.operation->call;
@@ -76,9 +89,8 @@ bool PostOffice::choose_outgoing() {
                     payload_bytes(header), 0, next.operation};
     return true;
   }
-  if (sends_.empty()) return false;
-  const Call& call = sends_.front()->call;
-  if (credit_ < room_of({MessageKind::eager, call.type, call.tag, call.count, 0})) return false;
+  if (!may_start) return false;
+  data_was_last_ = false;
   start_send(sends_.front());
   sends_.pop_front();
   return true;
@@ -111,7 +123,8 @@ bool PostOffice::send_together(Outgoing& out) {
   return true;
 }
 
-bool PostOffice::move_outgoing() {
+// Returns the bytes that moved.
+std::size_t PostOffice::move_outgoing() {
   Outgoing& out = *out_;
   std::size_t moved = send_together(out) ? out.sent : 0;
   const std::size_t payload_end = kMessageHeaderBytes + out.bytes;
@@ -122,7 +135,8 @@ bool PostOffice::move_outgoing() {
   }
   if (out.sent >= kMessageHeaderBytes && out.sent < payload_end) {
     const std::size_t done = out.sent - kMessageHeaderBytes;
-    const std::size_t part = channel_->send_some({out.payload + done, std::min(kSlice, out.bytes - done)});
+    const std::size_t part =
+        channel_->send_some({out.payload + done, std::min(channel_->turn_bytes(), out.bytes - done)});
     out.sent += part;
     moved += part;
     large_moved_ |= part > 0 && out.bytes > kEagerBytes;
@@ -136,7 +150,7 @@ bool PostOffice::move_outgoing() {
     if (out.ends != nullptr) sent_.push_back(out.ends);
     out_.reset();
   }
-  return moved > 0;
+  return moved;
 }
 
 void PostOffice::complete_drained() {
@@ -270,7 +284,7 @@ bool PostOffice::read_payload() {
   if (in_received_ < bytes) {
     std::byte* target =
         in_unexpected_ != nullptr ? in_unexpected_->payload.data() : static_cast<std::byte*>(in_operation_->output);
-    moved = channel_->receive_some({target + in_received_, std::min(kSlice, bytes - in_received_)});
+    moved = channel_->receive_some({target + in_received_, std::min(channel_->turn_bytes(), bytes - in_received_)});
     in_received_ += moved;
     large_moved_ |= moved > 0 && bytes > kEagerBytes;
   }

@@ -79,9 +79,10 @@ class PostOffice {
   void for_each_operation(const Visit& visit) const;
 
   bool advance_out();
+  bool may_start_send() const;
   bool choose_outgoing();
   bool send_together(Outgoing& out);
-  bool move_outgoing();
+  std::size_t move_outgoing();
   void complete_drained();
   void start_send(OperationState* operation);
 
@@ -106,6 +107,7 @@ class PostOffice {
   std::deque<Announced> announced_;     // Waiting for clearance.
   std::deque<Announced> cleared_;       // Their data may go.
   std::deque<MessageHeader> controls_;  // clear and credit, to be sent first.
+  bool data_was_last_ = false;          // The last message that went out was one of cleared_.
   std::optional<Outgoing> out_;
   std::vector<OperationState*> sent_;  // Out, but perhaps still buffered in this process.
   std::size_t credit_ = kUnexpectedBytes;

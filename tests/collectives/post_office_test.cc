@@ -94,6 +94,29 @@ TEST_F(PostOffices, RandomTrafficBothWays) {
   }
 }
 
+TEST_F(PostOffices, WhatBeginsTakesTurnsWithDataUnderWay) {
+  make(65536, 65536);
+  std::vector<std::int32_t> large[2], small(10, 3), in[2], small_in(10);
+  std::vector<std::unique_ptr<OperationState>> operations;
+  for (int i : {0, 1}) {
+    large[i].assign(1'000'000, i);
+    in[i].resize(large[i].size());
+    operations.push_back(post(0, CallKind::send, large[i], i));
+    operations.push_back(post(1, CallKind::receive, in[i], i));
+  }
+  advance(5);  // Both are announced and cleared.
+  operations.push_back(post(0, CallKind::send, small, 2));
+  const auto receive = post(1, CallKind::receive, small_in, 2);
+  for (int round = 0; round < 1'000'000 && !receive->done(); ++round) advance(1);
+  ASSERT_TRUE(receive->done());
+  EXPECT_EQ(small_in, small);
+  EXPECT_FALSE(operations[3]->done()) << "it came behind all the data that had been asked for";
+  advance();
+  for (const auto& operation : operations) EXPECT_TRUE(operation->done());
+  EXPECT_EQ(in[0], large[0]);
+  EXPECT_EQ(in[1], large[1]);
+}
+
 TEST_F(PostOffices, UnexpectedMessagesAreBounded) {
   make(1 << 20, 1 << 20);
   std::vector<std::vector<std::int32_t>> data(100, std::vector<std::int32_t>(2000, 7));  // 8000 bytes each.

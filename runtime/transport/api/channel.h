@@ -64,6 +64,9 @@ class Channel {
   // Everything sent has left this process (or is readable by the peer).
   virtual bool drained() const = 0;
   virtual std::string_view transport() const = 0;  // "shm", "tcp", ...
+  // How much to offer to send_some() and receive_some() at one attempt: enough for the path's
+  // best speed, and little enough that operations take turns and the peer starts early.
+  virtual std::size_t turn_bytes() const { return 64 * 1024; }
 };
 
 }  // namespace trireme

@@ -25,6 +25,7 @@ class TcpChannel final : public Channel {
   Status status() const override;
   bool drained() const override { return connection_->drained(); }
   std::string_view transport() const override { return "tcp"; }
+  std::size_t turn_bytes() const override { return kTcpTurnBytes; }
 
  private:
   std::shared_ptr<TcpConnection> connection_;

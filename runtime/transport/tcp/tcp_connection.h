@@ -29,6 +29,10 @@
 
 namespace trireme {
 
+// A system call moves up to so much: every call ends with a packet that isn't full, and 64 KiB
+// are just more than the largest one that veth, loopback and offloading devices take whole.
+inline constexpr std::size_t kTcpTurnBytes = std::size_t{1} << 20;
+
 // How long a caller asks a silent socket itself before it sleeps.
 struct TcpPolling {
   std::uint64_t spin_us = 0;
@@ -101,7 +105,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   bool take_in(TcpStream& stream, ssize_t got, std::size_t wanted, std::size_t& moved);
   void ran_dry(TcpStream& stream);
   bool keep_polling();
-  void fill();
+  void fill(std::size_t most);
   std::size_t take_buffered(std::span<std::byte> into);
   void note_end();
   std::size_t room() const { return bytes_ - (send_tail_ - send_head_); }

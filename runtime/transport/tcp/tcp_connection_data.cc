@@ -20,6 +20,9 @@ namespace {
 // Larger pieces go straight to the user's memory; smaller ones through the buffer, which
 // takes in many of them with one system call.
 constexpr std::size_t kDirectBytes = 4096;
+// What a small piece takes in beyond itself: many messages, or the beginning of a large one,
+// which costs a copy.
+constexpr std::size_t kAheadBytes = 32 * 1024;
 }  // namespace
 
 // ---- outgoing ----
@@ -168,14 +171,14 @@ bool TcpConnection::keep_polling() {
   return true;
 }
 
-void TcpConnection::fill() {
+void TcpConnection::fill(std::size_t most) {
   if (receive_begin_ == receive_end_) receive_begin_ = receive_end_ = 0;
   if (receive_end_ == bytes_ && receive_begin_ >= bytes_ / 2) {
     std::memmove(received_.get(), received_.get() + receive_begin_, receive_end_ - receive_begin_);
     receive_end_ -= receive_begin_;
     receive_begin_ = 0;
   }
-  receive_end_ += receive({received_.get() + receive_end_, bytes_ - receive_end_});
+  receive_end_ += receive({received_.get() + receive_end_, std::min(most, bytes_ - receive_end_)});
 }
 
 void TcpConnection::note_end() {
@@ -183,7 +186,7 @@ void TcpConnection::note_end() {
 }
 
 std::span<const std::byte> TcpConnection::peek() {
-  fill();
+  fill(bytes_);
   note_end();
   return {received_.get() + receive_begin_, receive_end_ - receive_begin_};
 }
@@ -206,7 +209,7 @@ std::size_t TcpConnection::receive_some(std::span<std::byte> data) {
   if (data.size() - moved >= kDirectBytes) {
     moved += receive(data.subspan(moved));
   } else if (moved < data.size()) {
-    fill();
+    fill(kAheadBytes);
     moved += take_buffered(data.subspan(moved));
   }
   if (moved == 0) note_end();
