@@ -280,7 +280,7 @@ Status Core::wait(OperationState& operation) {
   }
   lock.unlock();
   driving_.fetch_sub(1);
-  if (pending_.load() > 0) engine_->wake_progress();
+  if (pending_.load() > 0) engine_->hand_over();
   return operation.status();
 }
 

@@ -1,6 +1,7 @@
 #include "collectives/execute/engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ constexpr std::int64_t kDefaultTimeoutMs = 60'000;
 constexpr std::int64_t kLongestTimeoutMs = std::int64_t{30} * 24 * 3600 * 1000;
 // A hand-over between ranks that share a core costs a sleep and a wake-up.
 constexpr double kOversubscribedAlphaS = 15e-6;
+// So long a caller may be between two waits before the progress thread works in its stead.
+constexpr std::chrono::microseconds kHandOverAfter{200};
 constexpr double kLocalWorkSecondsPerByte = 1e-10;
 
 struct Figures {
@@ -232,13 +235,37 @@ void Engine::remove(Drivable* drivable, const std::shared_ptr<ActivityRecord>& r
   std::erase(records_, record);
 }
 
+void Engine::start_progress() {
+  const std::lock_guard lock(mutex_);
+  if (!progress_.joinable() && !stopping_) progress_ = std::thread([this] { run(); });
+}
+
 void Engine::wake_progress() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!progress_.joinable() && !stopping_) progress_ = std::thread([this] { run(); });
-  }
+  handing_over_.store(false);
+  start_progress();
   changed_.notify_all();
   ring();
+}
+
+void Engine::hand_over() {
+  if (handing_over_.exchange(true)) return;  // It is about to look anyway.
+  start_progress();
+  changed_.notify_all();
+  ring();
+}
+
+// False when the engine ends.
+bool Engine::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_ && !any_wants_driving()) {
+    changed_.wait(lock, [&] { return stopping_ || handing_over_.load() || any_wants_driving(); });
+    if (handing_over_.load()) {
+      changed_.wait_for(lock, kHandOverAfter, [&] { return stopping_ || !handing_over_.load(); });
+      handing_over_.store(false);  // Before looking: who comes from now on is heard again.
+    }
+  }
+  handing_over_.store(false);
+  return !stopping_;
 }
 
 bool Engine::any_wants_driving() const {
@@ -248,11 +275,7 @@ bool Engine::any_wants_driving() const {
 
 void Engine::run() {
   for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || any_wants_driving(); });
-      if (stopping_) return;
-    }
+    if (!wait_for_work()) return;
     Doorbell& bell = fabric_->doorbell();
     const std::uint32_t seen = bell.value();
     Deadline next = Deadline::never();

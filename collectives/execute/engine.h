@@ -79,6 +79,9 @@ class Engine {
                                                        const std::vector<int>& members);
   // There is work that nobody drives: starts or wakes the progress thread.
   void wake_progress();
+  // The same for what a caller leaves behind that has waited for something else: it may wait
+  // again at once, so the progress thread takes over a little later, if it has not.
+  void hand_over();
 
  private:
   explicit Engine(std::shared_ptr<World> world) : world_(std::move(world)) {}
@@ -88,6 +91,8 @@ class Engine {
   void watch();
   void name_recorded();
   std::string activity() const;
+  void start_progress();
+  bool wait_for_work();
   void run();
   bool any_wants_driving() const;
   bool drive_all(bool look_after, Deadline& next);
@@ -113,6 +118,7 @@ class Engine {
   std::vector<Drivable*> drivables_;
   Drivable* in_use_ = nullptr;  // By the progress thread, outside the lock.
   bool stopping_ = false;
+  std::atomic<bool> handing_over_{false};
   std::thread progress_;
   std::shared_ptr<void> failure_subscription_;
   std::shared_ptr<void> activity_subscription_;
