@@ -241,6 +241,7 @@ void Engine::start_progress() {
 }
 
 void Engine::wake_progress() {
+  if (!fabric_) return;  // Alone: a message to oneself ends when its other half is called.
   handing_over_.store(false);
   start_progress();
   changed_.notify_all();
@@ -248,7 +249,7 @@ void Engine::wake_progress() {
 }
 
 void Engine::hand_over() {
-  if (handing_over_.exchange(true)) return;  // It is about to look anyway.
+  if (!fabric_ || handing_over_.exchange(true)) return;  // It is about to look anyway.
   start_progress();
   changed_.notify_all();
   ring();

@@ -188,6 +188,30 @@ std::uint64_t processor_ms_of_this_process() {
                                     (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000);
 }
 
+// A rank alone has no paths that a progress thread could look after, whatever it leaves unfinished.
+TEST(Alone, UnfinishedMessagesToOneselfNeedNoProgressThread) {
+  test::run_ranks(1, test::patient(), [](Communicator& c) {
+    int left = -1;
+    Work unfinished = c.receive_async(&left, 1, DataType::i32, 0, 1);
+    for (int i = 0; i < 100'000; ++i) {  // Time enough for a thread that wants to look after it.
+      int in = -1;
+      Work receive = c.receive_async(&in, 1, DataType::i32, 0, 2);
+      Work send = c.send_async(&i, 1, DataType::i32, 0, 2);
+      ASSERT_TRUE(send.wait().is_ok());
+      ASSERT_TRUE(receive.wait().is_ok());
+      ASSERT_EQ(in, i);
+      std::this_thread::yield();
+    }
+    const int out = 7;
+    ASSERT_TRUE(c.send(&out, 1, DataType::i32, 0, 1).is_ok());
+    ASSERT_TRUE(unfinished.wait().is_ok());
+    EXPECT_EQ(left, out);
+    int never = -1;
+    Work receive = c.receive_async(&never, 1, DataType::i32, 0, 1);
+    EXPECT_EQ(receive.wait().code(), StatusCode::invalid_argument) << "its other half was not started";
+  });
+}
+
 // A rank that waits for another one sleeps, and so do its service threads.
 TEST(Idle, Nccl374_WaitingTakesNoProcessor) {
   constexpr std::uint64_t kIdleMs = 2000;
