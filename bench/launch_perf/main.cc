@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -22,6 +21,7 @@
 
 #include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
+#include "runtime/platform/api/system.h"
 
 namespace trireme {
 namespace {
@@ -36,7 +36,7 @@ enum Figure : std::size_t { joined_us, created_us, ready_us, private_bytes, kFig
 using Figures = std::array<std::uint64_t, kFigures>;
 
 double now_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return static_cast<double>(wall_clock_ns()) * 1e-9;
 }
 
 // Pages that no other process has: neither the program's file nor memory shared with peers.

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "collectives/execute/call.h"
-#include "runtime/platform/api/foreign_allocations.h"
 
 namespace trireme::mpi {
 namespace {
@@ -254,24 +253,17 @@ void* adopt(MPI_Comm comm) {
   return made.release();
 }
 
-// A communicator of all ranks, by an MPI that is initialised if need be.
-MPI_Comm duplicate_world(Text error) {
-  // Open MPI loses what it learns about the machine and the job at its start.
-  const ForeignAllocations unchecked;
-  MPI_Comm comm = MPI_COMM_NULL;
+void* open(Text error) {
   if (!is_initialized()) {
     int provided = 0;
     if (failed(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread", error)) {
-      return comm;
+      return nullptr;
     }
     (void)std::atexit(finalize);
   }
-  return failed(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup", error) ? MPI_COMM_NULL : comm;
-}
-
-void* open(Text error) {
-  const MPI_Comm comm = duplicate_world(error);
-  return comm == MPI_COMM_NULL ? nullptr : adopt(comm);
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (failed(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup", error)) return nullptr;
+  return adopt(comm);
 }
 
 void* split(void* communicator, int color, int key, Text error) {

@@ -42,6 +42,7 @@ struct Stores {
 
 Stores& stores() {
   static Stores& all = []() -> Stores& {
+    StoreServer::prepare();
     (void)std::atexit(close_stores);
     return *new Stores;
   }();

@@ -9,10 +9,28 @@
 
 #include <fmt/core.h>
 
-#include "runtime/platform/api/foreign_allocations.h"
+// Present when the program is built with the address sanitizer.
+extern "C" {
+__attribute__((weak)) void __lsan_disable();
+__attribute__((weak)) void __lsan_enable();
+}
 
 namespace trireme::store {
 namespace {
+
+// libpmix loses a few bytes at every start (its own name and namespace), which a leak
+// checker would report as ours. What this thread allocates in libpmix is not checked.
+class ForeignAllocations {
+ public:
+  ForeignAllocations() {
+    if (__lsan_disable != nullptr) __lsan_disable();
+  }
+  ~ForeignAllocations() {
+    if (__lsan_enable != nullptr) __lsan_enable();
+  }
+  ForeignAllocations(const ForeignAllocations&) = delete;
+  ForeignAllocations& operator=(const ForeignAllocations&) = delete;
+};
 
 constexpr const char* kLibrary = "libpmix.so.2";
 constexpr const char* kKey = "trireme.store";
@@ -72,7 +90,6 @@ class Session {
  public:
   static Result<Session> start(const Library& library) {
     Session session(library);
-    // libpmix loses a few bytes at every start: its own name and namespace.
     const ForeignAllocations unchecked;
     TRIREME_RETURN_IF_ERROR(session.check(library.init(&session.self_, nullptr, 0), "PMIx_Init"));
     finalize_at_exit();

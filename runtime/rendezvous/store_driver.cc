@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 
@@ -88,7 +89,7 @@ bool StoreDriver::wait_until_empty(Deadline deadline) const {
 }
 
 void StoreDriver::loop() {
-  std::vector<epoll_event> events(64);
+  std::array<epoll_event, 64> events;  // On the stack: a forked child has no thread to free it.
   while (true) {
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms(now_ms()));
     TRIREME_CHECK(ready >= 0 || errno == EINTR, "epoll_wait on a descriptor of ours");
@@ -273,7 +274,7 @@ void StoreDriver::run_timers(std::uint64_t now) {
 void StoreDriver::finish() {
   listener_.close();
   const std::uint64_t end_ms = now_ms() + kFinishMs;
-  std::vector<epoll_event> events(64);
+  std::array<epoll_event, 64> events;
   while (!peers_.empty() && now_ms() < end_ms) {
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    static_cast<int>(end_ms - std::min(end_ms, now_ms())));

@@ -5,6 +5,8 @@
 #include <cerrno>
 
 #include <fmt/core.h>
+#include <openssl/crypto.h>
+#include <trireme/base/check.h>
 
 #include "runtime/rendezvous/store_driver.h"
 
@@ -16,6 +18,10 @@ struct StoreServer::Impl {
 
 StoreServer::StoreServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreServer::~StoreServer() = default;
+
+void StoreServer::prepare() {
+  TRIREME_CHECK(OPENSSL_init_crypto(0, nullptr) == 1, "OpenSSL does not start");
+}
 
 Result<std::unique_ptr<StoreServer>> StoreServer::start(StoreServerOptions options) {
   if (options.world_size < 0 || options.world_size > store::kMaxWorldSize) {

@@ -15,39 +15,16 @@
 #include "bench/collective_perf/options.h"
 #include "bench/collective_perf/pattern.h"
 #include "runtime/platform/api/files.h"
-#include "runtime/platform/api/process.h"
-
-extern char** environ;
+#include "tests/program.h"
 
 namespace trireme::bench {
 namespace {
 
-struct Outcome {
-  int code = -1;
-  std::string output;
-};
+using test::Outcome;
 
-Outcome run_program(const std::string& program, const std::vector<std::string>& arguments) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {};
-  SpawnOptions options;
-  options.program = std::string(TRIREME_BINARY_DIR) + "/bin/" + program;
-  options.arguments = arguments;
-  for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
-  options.stdout_fd = ends[1];
-  options.stderr_fd = ends[1];
-  auto child = ChildProcess::spawn(options);
-  close(ends[1]);
-  UniqueFd output(ends[0]);
-  if (!child.is_ok()) return {-1, child.status().to_string()};
-  Outcome outcome;
-  char buffer[4096];
-  for (ssize_t got; (got = read(output.get(), buffer, sizeof buffer)) > 0;) {
-    outcome.output.append(buffer, static_cast<std::size_t>(got));
-  }
-  const auto exit = child.value().wait(Deadline::after_ms(100'000));
-  outcome.code = exit.is_ok() ? exit.value().shell_code() : -1;
-  return outcome;
+Outcome run_program(const std::string& program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), test::built_program(program));
+  return test::run(arguments);
 }
 
 TEST(CollectivePerf, PrintsTheTableAndWritesRows) {

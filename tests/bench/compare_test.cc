@@ -1,5 +1,4 @@
 // --backend and --compare of the *_perf programs.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <string>
@@ -8,42 +7,17 @@
 #include <gtest/gtest.h>
 
 #include "runtime/platform/api/files.h"
-#include "runtime/platform/api/process.h"
-
-extern char** environ;
+#include "tests/program.h"
 
 namespace trireme::bench {
 namespace {
 
 const std::string kPerf = std::string(TRIREME_BINARY_DIR) + "/bin/all_reduce_perf";
 
-struct Outcome {
-  int code = -1;
-  std::string output;
-};
+using test::Outcome;
 
 Outcome run(const std::vector<std::string>& command) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {};
-  SpawnOptions options;
-  options.program = command.front();
-  options.arguments.assign(command.begin() + 1, command.end());
-  for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
-  options.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
-  options.stdout_fd = ends[1];
-  options.stderr_fd = ends[1];
-  auto child = ChildProcess::spawn(options);
-  close(ends[1]);
-  const UniqueFd output(ends[0]);
-  if (!child.is_ok()) return {-1, child.status().to_string()};
-  Outcome outcome;
-  char buffer[4096];
-  for (ssize_t got; (got = read(output.get(), buffer, sizeof buffer)) > 0;) {
-    outcome.output.append(buffer, static_cast<std::size_t>(got));
-  }
-  const auto exit = child.value().wait(Deadline::after_ms(100'000));
-  outcome.code = exit.is_ok() ? exit.value().shell_code() : -1;
-  return outcome;
+  return test::run(command, test::open_mpi_environment());
 }
 
 int count(const std::string& text, const std::string& part) {

@@ -18,12 +18,6 @@ namespace {
 using test::patient;
 using test::run_ranks;
 
-#define EXPECT_OK(expression)                            \
-  do {                                                   \
-    const Status status_ = (expression);                 \
-    EXPECT_TRUE(status_.is_ok()) << status_.to_string(); \
-  } while (false)
-
 constexpr ReduceOp kSum = ReduceOp::sum;
 
 // Part r of `counts`: where it begins.

@@ -23,12 +23,6 @@ struct Shape {
   bool in_place;
 };
 
-#define EXPECT_OK(expression)                            \
-  do {                                                   \
-    const Status status_ = (expression);                 \
-    EXPECT_TRUE(status_.is_ok()) << status_.to_string(); \
-  } while (false)
-
 void check_all_reduce(Communicator& c, const Shape& s) {
   auto input = test::make_input(s.type, s.op, c.rank(), s.count);
   const auto kept = input;

@@ -15,12 +15,6 @@ namespace {
 using test::patient;
 using test::run_ranks;
 
-#define EXPECT_OK(expression)                            \
-  do {                                                   \
-    const Status status_ = (expression);                 \
-    EXPECT_TRUE(status_.is_ok()) << status_.to_string(); \
-  } while (false)
-
 std::size_t entries(const std::string& folder) {
   const auto names = list_directory(folder);
   return names.is_ok() ? names.value().size() : 0;

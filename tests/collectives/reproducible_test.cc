@@ -20,12 +20,6 @@ using test::run_ranks;
 
 constexpr std::size_t kCount = 1003;
 
-#define EXPECT_OK(expression)                            \
-  do {                                                   \
-    const Status status_ = (expression);                 \
-    EXPECT_TRUE(status_.is_ok()) << status_.to_string(); \
-  } while (false)
-
 // Contribution `which` of widely different magnitudes.
 std::vector<std::byte> contribution(DataType type, int which, std::size_t count) {
   const PhiloxKey key = make_philox_key(21, 1, 0);

@@ -12,6 +12,12 @@
 
 #include "runtime/rendezvous/api/local_worlds.h"
 
+#define EXPECT_OK(expression)                            \
+  do {                                                   \
+    const Status status_ = (expression);                 \
+    EXPECT_TRUE(status_.is_ok()) << status_.to_string(); \
+  } while (false)
+
 namespace trireme::test {
 
 // Runs `body(communicator)` on `ranks` threads, each with a communicator of all.

@@ -120,7 +120,8 @@ TEST_F(Inside, AStoppedRankIsNamedWhileItIsStoppedAndAtTheDeadline) {
   const RunResult result = finish(job);
   EXPECT_EQ(result.code, 1) << result.err;
   expect_verdict(result, {"trireme: verdict: rank 2 (", " is stopped (state T)", "last call finished: "});
-  EXPECT_EQ(Json::parse(read_file(file("record")).value())["attempts"][0]["verdict"][0]["ranks"], Json({2}));
+  const Json record = Json::parse(read_file(file("record")).value());
+  EXPECT_EQ(record["attempts"][0]["verdict"][0]["ranks"], Json({2})) << record.dump(1) << result.err;
 }
 
 TEST_F(Inside, AKilledRankLeavesItsRecorder) {

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "runtime/platform/api/files.h"
-#include "tests/numerics/program.h"
+#include "tests/numerics/training_run.h"
+#include "tests/program.h"
 
 namespace trireme {
 namespace {
@@ -34,19 +35,21 @@ class Gpt : public ::testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
-  Outcome gpt(const std::vector<std::string>& arguments) const {
-    return test::run(test::built_program("trireme-gpt"), arguments, path("output"));
+  Outcome gpt(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), test::built_program("trireme-gpt"));
+    return test::run(arguments);
   }
   std::vector<std::string> launch(int ranks, const std::vector<std::string>& launcher_options,
                                   const std::vector<std::string>& arguments) const {
-    std::vector<std::string> all = {"run", "-n", std::to_string(ranks), "--oversubscribe"};
+    std::vector<std::string> all = {test::built_program("trireme"), "run", "-n", std::to_string(ranks),
+                                    "--oversubscribe"};
     all.insert(all.end(), launcher_options.begin(), launcher_options.end());
     all.insert(all.end(), {"--", test::built_program("trireme-gpt")});
     all.insert(all.end(), arguments.begin(), arguments.end());
     return all;
   }
   Outcome gpt_ranks(int ranks, const std::vector<std::string>& arguments) const {
-    return test::run(test::built_program("trireme"), launch(ranks, {}, arguments), path("output"));
+    return test::run(launch(ranks, {}, arguments));
   }
   void expect_refused(const std::vector<std::string>& arguments, const std::string& words) const {
     const Outcome outcome = gpt(arguments);
@@ -167,8 +170,7 @@ TEST_F(Gpt, KilledRankRecoversToTheSameBytes) {
                   "--checkpoint-every", "25"});
   };
   ASSERT_EQ(0, gpt_ranks(3, arguments("calm")).code);
-  test::Program program(test::built_program("trireme"), launch(3, {"--max-restarts", "3"}, arguments("killed")),
-                        path("output"));
+  test::Program program(launch(3, {"--max-restarts", "3"}, arguments("killed")));
   bool killed = false;
   while (!killed && program.running()) {
     const std::size_t steps = test::loss_columns(path("killed.jsonl")).size();

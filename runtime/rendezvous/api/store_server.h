@@ -37,6 +37,9 @@ struct StoreServerOptions {
 class StoreServer {
  public:
   static Result<std::unique_ptr<StoreServer>> start(StoreServerOptions options);
+  // Sets up OpenSSL, which ends at exit() in its turn. Who ends servers, or threads of a
+  // World, by std::atexit calls this before, or they would outlive it and fail.
+  static void prepare();
   // Tells the ranks still connected that the store closes (no failure), then closes.
   ~StoreServer();
 

@@ -102,9 +102,14 @@ std::string Judge::who_waits(int rank) const {
   return "";
 }
 
+// What happens to a rank that has itself found another to blame is a consequence.
+bool is_echo(const RankView& rank) {
+  return rank.recording && rank.recording->failure;
+}
+
 void Judge::find_ended() {
   for (const RankView& rank : ranks_) {
-    if (!rank.failed || (rank.recording && rank.recording->failure)) continue;
+    if (!rank.failed || is_echo(rank)) continue;
     add(FindingKind::ended, {rank.rank}, 0,
         fmt::format("{} ended by itself: {}{}", rank.name(), rank.ended, who_waits(rank.rank)));
   }
@@ -112,10 +117,11 @@ void Judge::find_ended() {
 
 void Judge::find_stopped() {
   for (const RankView& rank : ranks_) {
-    if (!rank.is_stopped()) continue;
+    if (!rank.is_stopped() || is_echo(rank)) continue;
+    const std::string remedy = rank.state == 't' ? std::string("A debugger or tracer holds it")
+                                                 : fmt::format("\"kill -CONT {}\" continues it", rank.pid);
     add(FindingKind::stopped, {rank.rank}, 0,
-        fmt::format("{} is stopped (state {}){}. \"kill -CONT {}\" continues it", rank.name(), rank.state,
-                    who_waits(rank.rank), rank.pid));
+        fmt::format("{} is stopped (state {}){}. {}", rank.name(), rank.state, who_waits(rank.rank), remedy));
   }
 }
 

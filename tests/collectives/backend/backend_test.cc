@@ -1,7 +1,6 @@
 // Backends: which there are, why one cannot be had, and MPI's for real under mpirun.
 #include <trireme/collectives/backend.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,10 +12,8 @@
 #include <trireme/collectives/communicator.h>
 #include <trireme/device/device.h>
 
-#include "runtime/platform/api/process.h"
 #include "runtime/rendezvous/api/local_worlds.h"
-
-extern char** environ;
+#include "tests/program.h"
 
 namespace trireme {
 namespace {
@@ -81,44 +78,16 @@ TEST(Backend, MpiWithoutItsLauncherSaysHowToStart) {
   EXPECT_TRUE(said) << status.to_string();
 }
 
-struct Outcome {
-  int code = -1;
-  std::string output;
-};
-
-Outcome run_under_mpirun(int ranks, const std::vector<std::string>& command) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {};
-  SpawnOptions options;
-  options.program = "mpirun";
-  options.arguments = {"--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks)};
-  options.arguments.insert(options.arguments.end(), command.begin(), command.end());
-  for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
-  options.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
-  options.stdout_fd = ends[1];
-  options.stderr_fd = ends[1];
-  auto child = ChildProcess::spawn(options);
-  close(ends[1]);
-  const UniqueFd output(ends[0]);
-  if (!child.is_ok()) return {-1, child.status().to_string()};
-  Outcome outcome;
-  char buffer[4096];
-  for (ssize_t got; (got = read(output.get(), buffer, sizeof buffer)) > 0;) {
-    outcome.output.append(buffer, static_cast<std::size_t>(got));
-  }
-  const auto exit = child.value().wait(Deadline::after_ms(100'000));
-  outcome.code = exit.is_ok() ? exit.value().shell_code() : -1;
-  return outcome;
-}
-
 TEST(Backend, MpiDoesWhatOursDoes) {
 #ifndef TRIREME_HAVE_MPI
   GTEST_SKIP() << "needs a build with MPI (package libopenmpi-dev)";
 #else
   if (access("/usr/bin/mpirun", X_OK) != 0) GTEST_SKIP() << "needs mpirun (package openmpi-bin)";
   for (const int ranks : {1, 3, 4}) {
-    const Outcome outcome =
-        run_under_mpirun(ranks, {std::string(TRIREME_BINARY_DIR) + "/tests/test_backend_rank", "mpi"});
+    const test::Outcome outcome =
+        test::run({"mpirun", "--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks),
+                   std::string(TRIREME_BINARY_DIR) + "/tests/test_backend_rank", "mpi"},
+                  test::open_mpi_environment());
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     EXPECT_NE(outcome.output.find("checked "), std::string::npos) << outcome.output;
   }

@@ -8,36 +8,24 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/platform/api/files.h"
-#include "runtime/platform/api/process.h"
+#include "tests/program.h"
 
 namespace trireme {
 namespace {
 
 using Json = nlohmann::json;
 
-struct Outcome {
-  std::string output;
-  int code = -1;
-};
+using test::Outcome;
 
 class Tools : public testing::Test {
  protected:
   Tools() : folder_(make_temporary_directory("trireme-tools").value()) {}
   ~Tools() override { std::filesystem::remove_all(folder_); }
 
-  // A program of build/, its standard output and error, and how it ended.
+  // A program of build/.
   Outcome run(const std::string& program, std::vector<std::string> arguments) {
-    const std::string log = folder_ + "/output";
-    File output = File::open(log, File::Mode::create).value();
-    SpawnOptions options;
-    options.program = std::string(TRIREME_BINARY_DIR) + "/" + program;
-    options.arguments = std::move(arguments);
-    options.environment = {"PATH=/usr/bin:/bin", "XDG_CACHE_HOME=" + folder_ + "/cache"};
-    options.stdout_fd = output.fd();
-    options.stderr_fd = output.fd();
-    ChildProcess child = ChildProcess::spawn(options).value();
-    const ExitState exit = child.wait(Deadline::after_ms(100'000)).value();
-    return {read_file(log).value(), exit.shell_code()};
+    arguments.insert(arguments.begin(), std::string(TRIREME_BINARY_DIR) + "/" + program);
+    return test::run(arguments, {"XDG_CACHE_HOME=" + folder_ + "/cache"});
   }
   Outcome simulate(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"simulate", "collective"});

@@ -106,6 +106,18 @@ TEST(Verdict, AStoppedRankAndWhoWaitsForIt) {
   EXPECT_EQ(verdict.progress[0], "communicator 00000000000000c0 (4 ranks): last call finished: 51st by ranks 0-3");
 }
 
+// A leak checker stops the threads of a process that ends, a debugger those of one it holds.
+TEST(Verdict, AStoppedRankThatHasFoundAnotherToBlameIsNotNamed) {
+  auto ranks = job({{kDone, {52, CallState::failed, 3}}, {kDone, kInside}, {kDone}, {kDone, kInside}});
+  ranks[0].recording->failure = RecordedFailure{"deadline_exceeded: rank 2 does not answer", 2, 0};
+  ranks[0].state = 't';
+  ranks[2].state = 'T';
+  expect_one(judge(ranks), FindingKind::stopped, {2}, {"rank 2 (node1, pid 102) is stopped (state T)"});
+  auto held = job({{kDone}, {kDone, kInside}, {kDone, kInside}, {kDone, kInside}});
+  held[0].state = 't';
+  expect_one(judge(held), FindingKind::stopped, {0}, {"(state t)", "A debugger or tracer holds it"});
+}
+
 TEST(Verdict, AKilledRankIsNamedAndItsEchoesAreNot) {
   auto ranks = job({{kDone, {52, CallState::failed, 3}}, {kDone}, {kDone, {52, CallState::failed, 3}}, {kDone}});
   for (const int r : {0, 2}) {
