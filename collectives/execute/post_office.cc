@@ -7,9 +7,9 @@
 namespace trireme {
 namespace {
 
-constexpr std::size_t kCreditBatch = 16 * 1024;
+constexpr std::size_t kCreditBatch = kUnexpectedBytes / 4;
 constexpr std::byte kZeros[kMessageAlignment] = {};
-// Up to here header, payload and padding go out with one commit, hence in one packet.
+// Up to here whole messages go out with one commit, hence in one packet.
 constexpr std::size_t kTogetherBytes = 16 * 1024;
 
 std::size_t payload_bytes(const MessageHeader& header) {
@@ -54,7 +54,8 @@ bool PostOffice::advance_out() {
   bool moved = false;
   const std::size_t turn = channel_->turn_bytes();
   for (std::size_t bytes = 0; bytes < turn && (out_ || choose_outgoing());) {
-    const std::size_t part = move_outgoing();
+    std::size_t part = send_together();
+    if (part == 0) part = move_outgoing();
     if (part == 0) break;
     bytes += part;
     moved = true;
@@ -110,23 +111,37 @@ void PostOffice::start_send(OperationState* operation) {
   announced_.push_back({header.id, operation});
 }
 
-bool PostOffice::send_together(Outgoing& out) {
-  const std::size_t end = kMessageHeaderBytes + padded(out.bytes);
-  if (out.sent > 0 || end > kTogetherBytes) return false;
+// Small messages that lie ready, a clearance or credit among them, in one piece. Returns its
+// bytes. REQUIRES: out_.
+std::size_t PostOffice::send_together() {
+  if (out_->sent > 0 || kMessageHeaderBytes + padded(out_->bytes) > kTogetherBytes) return 0;
   const std::span<std::byte> room = channel_->reserve();
-  if (room.size() < end) return false;
-  std::memcpy(room.data(), out.header.data(), kMessageHeaderBytes);
-  if (out.bytes > 0) std::memcpy(room.data() + kMessageHeaderBytes, out.payload, out.bytes);
-  std::memset(room.data() + kMessageHeaderBytes + out.bytes, 0, end - kMessageHeaderBytes - out.bytes);
-  channel_->commit(end);
-  out.sent = end;
-  return true;
+  const std::size_t most = std::min(room.size(), kTogetherBytes);
+  std::size_t used = 0;
+  while ((out_ || choose_outgoing()) && out_->sent == 0) {
+    const std::size_t payload = out_->bytes;
+    const std::size_t end = kMessageHeaderBytes + padded(payload);
+    if (used + end > most) break;
+    std::byte* to = room.data() + used;
+    std::memcpy(to, out_->header.data(), kMessageHeaderBytes);
+    if (payload > 0) std::memcpy(to + kMessageHeaderBytes, out_->payload, payload);
+    std::memset(to + kMessageHeaderBytes + payload, 0, end - kMessageHeaderBytes - payload);
+    used += end;
+    end_outgoing();
+  }
+  if (used > 0) channel_->commit(used);
+  return used;
+}
+
+void PostOffice::end_outgoing() {
+  if (out_->ends != nullptr) sent_.push_back(out_->ends);
+  out_.reset();
 }
 
 // Returns the bytes that moved.
 std::size_t PostOffice::move_outgoing() {
   Outgoing& out = *out_;
-  std::size_t moved = send_together(out) ? out.sent : 0;
+  std::size_t moved = 0;
   const std::size_t payload_end = kMessageHeaderBytes + out.bytes;
   const std::size_t end = kMessageHeaderBytes + padded(out.bytes);
   if (out.sent < kMessageHeaderBytes) {
@@ -146,10 +161,7 @@ std::size_t PostOffice::move_outgoing() {
     out.sent += part;
     moved += part;
   }
-  if (out.sent == end) {
-    if (out.ends != nullptr) sent_.push_back(out.ends);
-    out_.reset();
-  }
+  if (out.sent == end) end_outgoing();
   return moved;
 }
 

@@ -81,7 +81,8 @@ class PostOffice {
   bool advance_out();
   bool may_start_send() const;
   bool choose_outgoing();
-  bool send_together(Outgoing& out);
+  std::size_t send_together();
+  void end_outgoing();
   std::size_t move_outgoing();
   void complete_drained();
   void start_send(OperationState* operation);

@@ -109,6 +109,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::size_t take_buffered(std::span<std::byte> into);
   void note_end();
   std::size_t room() const { return bytes_ - (send_tail_ - send_head_); }
+  std::size_t send_index(std::uint64_t position) const { return (position - send_origin_) & (bytes_ - 1); }
 
   const TcpSurroundings surroundings_;
   const std::string peer_;
@@ -131,6 +132,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::unique_ptr<std::byte[]> send_;
   std::uint64_t send_head_ = 0;
   std::uint64_t send_tail_ = 0;
+  std::uint64_t send_origin_ = 0;  // What lies at the ring's beginning: whoever finds it empty gets all of it.
   // Linear: [receive_begin_, receive_end_) is unread.
   std::unique_ptr<std::byte[]> received_;
   std::size_t receive_begin_ = 0;

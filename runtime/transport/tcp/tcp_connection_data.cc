@@ -38,7 +38,7 @@ void TcpConnection::flush() {
     std::size_t held = static_cast<std::size_t>(send_tail_ - send_head_);
     TcpStream* stream = stream_at(send_head_, held);
     if (stream == nullptr || is_armed(*stream, EPOLLOUT)) return;
-    const std::size_t begin = send_head_ & (bytes_ - 1);
+    const std::size_t begin = send_index(send_head_);
     const std::size_t first = std::min(held, bytes_ - begin);
     std::array<iovec, 2> pieces{{{send_.get() + begin, first}, {send_.get(), held - first}}};
     const ssize_t sent = send_pieces(stream->fd.get(), pieces.data(), first == held ? 1 : 2);
@@ -54,7 +54,7 @@ void TcpConnection::flush() {
 
 std::size_t TcpConnection::buffer(std::span<const std::byte> data) {
   const std::size_t bytes = std::min(data.size(), room());
-  const std::size_t begin = send_tail_ & (bytes_ - 1);
+  const std::size_t begin = send_index(send_tail_);
   const std::size_t first = std::min(bytes, bytes_ - begin);
   std::memcpy(send_.get() + begin, data.data(), first);
   std::memcpy(send_.get(), data.data() + first, bytes - first);
@@ -96,7 +96,8 @@ std::size_t TcpConnection::send_some(std::span<const std::byte> data) {
 std::span<std::byte> TcpConnection::reserve() {
   if (ended()) return {};
   const std::lock_guard lock(mutex_);
-  const std::size_t begin = send_tail_ & (bytes_ - 1);
+  if (send_head_ == send_tail_) send_origin_ = send_tail_;
+  const std::size_t begin = send_index(send_tail_);
   return {send_.get() + begin, std::min(room(), bytes_ - begin)};
 }
 
