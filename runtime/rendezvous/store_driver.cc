@@ -11,6 +11,7 @@
 #include <trireme/platform/clock.h>
 
 #include "runtime/platform/api/process.h"
+#include "runtime/rendezvous/fork_hold.h"
 #include "runtime/rendezvous/socket_options.h"
 #include "runtime/telemetry/api/log_format.h"
 
@@ -93,6 +94,7 @@ void StoreDriver::loop() {
   while (true) {
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms(now_ms()));
     TRIREME_CHECK(ready >= 0 || errno == EINTR, "epoll_wait on a descriptor of ours");
+    const ForkHold hold;
     for (int i = 0; i < ready; ++i) {
       const ConnectionId tag = events[i].data.u64;
       if (tag == kWakeTag) {
@@ -278,6 +280,7 @@ void StoreDriver::finish() {
   while (!peers_.empty() && now_ms() < end_ms) {
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    static_cast<int>(end_ms - std::min(end_ms, now_ms())));
+    const ForkHold hold;
     for (int i = 0; i < ready; ++i) {
       const ConnectionId tag = events[i].data.u64;
       if (tag == kWakeTag) {
