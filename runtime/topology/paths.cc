@@ -7,6 +7,10 @@
 namespace trireme {
 namespace {
 
+// Both are the transport cuda_ipc's.
+constexpr const char* kNvlink = "cuda_ipc (NVLink)";
+constexpr const char* kPeerToPeer = "cuda_ipc (PCIe)";
+
 const Vertex& vertex_of(const Topology& topology, int id) {
   return topology.vertices[static_cast<std::size_t>(id)];
 }
@@ -80,32 +84,32 @@ class Considering {
   void add_nvlink() {
     const int lanes = nvlink_lanes(topology_, a_, b_);
     if (lanes == 0) {
-      add("NVLink", "no NVLink joins them, directly or through a switch");
+      add(kNvlink, "no NVLink joins them, directly or through a switch");
       return;
     }
     const Router only(topology_, {LinkKind::internal, LinkKind::memory, LinkKind::pci_express, LinkKind::network});
     const Result<Route> route = only.route(a_, b_);
     if (!route.is_ok()) {
-      add("NVLink", "NVLinks exist but lead nowhere: " + route.status().message());
+      add(kNvlink, "NVLinks exist but lead nowhere: " + route.status().message());
       return;
     }
-    set_figures(add("NVLink", fmt::format("{} NVLinks; {}", lanes, way_of(topology_, *route))), *route);
+    set_figures(add(kNvlink, fmt::format("{} NVLinks; {}", lanes, way_of(topology_, *route))), *route);
   }
 
   void add_peer_to_peer() {
     if (!one_host_) {
-      add("PCIe peer to peer", "they are on different hosts");
+      add(kPeerToPeer, "they are on different hosts");
       return;
     }
     const Proximity near = proximity(topology_, a_, b_);
     const Router without(topology_, {LinkKind::nvlink, LinkKind::network});
     const Result<Route> route = without.route(a_, b_);
     if (near == Proximity::system) {
-      add("PCIe peer to peer", "they are on different NUMA nodes, between which PCIe peer access is slow or refused");
+      add(kPeerToPeer, "they are on different NUMA nodes, between which PCIe peer access is slow or refused");
     } else if (!route.is_ok()) {
-      add("PCIe peer to peer", route.status().message());
+      add(kPeerToPeer, route.status().message());
     } else {
-      set_figures(add("PCIe peer to peer", way_of(topology_, *route)), *route);
+      set_figures(add(kPeerToPeer, way_of(topology_, *route)), *route);
     }
   }
 

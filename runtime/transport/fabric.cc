@@ -117,6 +117,7 @@ void Fabric::Impl::make_transports(const FabricOptions& options) {
   surroundings.reactor = reactor;
   surroundings.peers = peers;
   for (const TransportFactory& factory : options.transports) {
+    surroundings.forced = factory.name == own.forced;
     auto transport = factory.create(surroundings);
     own.entries.push_back({std::string(factory.name), transport.is_ok(),
                            transport.is_ok() ? transport.value()->advertisement() : transport.status().to_string()});

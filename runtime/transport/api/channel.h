@@ -30,6 +30,7 @@ struct TransportCapabilities {
   bool crosses_hosts = false;
   bool in_place = false;            // peek() and reserve() show memory shared with the peer.
   bool notices_peer_death = false;  // A channel reports peer_dead by itself.
+  bool device_memory = false;       // send_in_place() and receive_some() take GPU memory.
 };
 
 class Channel {
@@ -41,7 +42,8 @@ class Channel {
   virtual std::span<std::byte> reserve() = 0;
   // Sends the first `bytes` of what reserve() showed.
   virtual void commit(std::size_t bytes) = 0;
-  // Contiguous bytes that have arrived, possibly empty, and short where the buffer wraps.
+  // Contiguous bytes that have arrived, possibly empty, and short where the buffer wraps
+  // or memory sent in place begins or ends.
   // Valid until the next call.
   virtual std::span<const std::byte> peek() = 0;
   // Drops the first `bytes` of what peek() showed.
@@ -50,8 +52,12 @@ class Channel {
   // Copies; returns how many bytes moved, 0 when none could.
   virtual std::size_t send_some(std::span<const std::byte> data);
   // As send_some, but may read the bytes from where they lie until drained() is true: they
-  // must stay and stay unchanged so long. Verbs takes GPU memory here, too.
+  // must stay and stay unchanged so long. Verbs and cuda_ipc take GPU memory here, too: when
+  // it returns 0 for some, their copy may have begun, and they must stay unchanged until
+  // a call with them moves bytes or one with others is made.
   virtual std::size_t send_in_place(std::span<const std::byte> data) { return send_some(data); }
+  // Of GPU memory, what lies behind the bytes moved may be written until a call with other
+  // memory moves bytes, or the channel is gone.
   virtual std::size_t receive_some(std::span<std::byte> data);
 
   // Pushes what is buffered and takes in what has arrived. Returns true when there may

@@ -35,6 +35,7 @@ struct TransportEnvironment {
   int doorbell_heap_fd = -1;  // The memfd that holds the word, for peers to map.
   std::size_t doorbell_heap_bytes = 0;
   std::size_t doorbell_offset = 0;
+  bool forced = false;               // The user asks for this transport and no other.
   std::size_t channel_bytes = 0;     // Buffering per channel and direction; a power of two.
   std::shared_ptr<Reactor> reactor;  // The fabric's service thread.
   std::shared_ptr<PeerWatch> peers;  // Who has died.

@@ -78,7 +78,7 @@ TEST(Fabric, AnUnknownForcedTransportIsRefusedWithTheKnownOnes) {
   for (const auto& fabric : create(worlds, {"pigeon", "pigeon"})) {
     ASSERT_FALSE(fabric.is_ok());
     EXPECT_EQ(fabric.status().code(), StatusCode::invalid_argument);
-    EXPECT_NE(fabric.status().message().find("shm, verbs, tcp"), std::string::npos) << fabric.status().to_string();
+    EXPECT_NE(fabric.status().message().find("shm, cuda_ipc, verbs, tcp"), std::string::npos) << fabric.status().to_string();
   }
 }
 

@@ -54,7 +54,7 @@ int measured_link(const Topology& topology, int a, int b);
 
 // One way to carry data between two vertices, and whether it is the one to take.
 struct PathCandidate {
-  std::string name;  // "NVLink", "PCIe peer to peer", "shared memory", "RDMA", "TCP", ...
+  std::string name;  // "cuda_ipc (NVLink)", "cuda_ipc (PCIe)", "shared memory", "RDMA", "TCP", ...
   bool possible = false;
   bool taken = false;
   double bytes_per_second = 0;
