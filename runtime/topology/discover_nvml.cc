@@ -1,8 +1,9 @@
-// NVML, loaded at run time: names, memory and NVLinks of GPUs. The prototypes are our own
+// NVML, loaded at run time: names, memory, PCIe links and NVLinks of GPUs. The prototypes are our own
 // and few; NVML keeps a versioned symbol's layout for ever.
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/core.h>
@@ -48,6 +49,8 @@ struct Library {
   int (*link_version)(Device, unsigned, unsigned*) = nullptr;
   int (*link_remote)(Device, unsigned, PciInfo*) = nullptr;
   int (*link_remote_type)(Device, unsigned, unsigned*) = nullptr;
+  int (*pcie_generation)(Device, unsigned*) = nullptr;
+  int (*pcie_width)(Device, unsigned*) = nullptr;
 
   template <typename Function>
   bool find(const char* symbol, Function& function) {
@@ -61,6 +64,8 @@ struct Library {
     find("nvmlDeviceGetNvLinkVersion", link_version);
     find("nvmlDeviceGetNvLinkRemotePciInfo_v2", link_remote);
     find("nvmlDeviceGetNvLinkRemoteDeviceType", link_remote_type);
+    find("nvmlDeviceGetMaxPcieLinkGeneration", pcie_generation);
+    find("nvmlDeviceGetMaxPcieLinkWidth", pcie_width);
     return find("nvmlInit_v2", init) && find("nvmlShutdown", shutdown) && find("nvmlDeviceGetCount_v2", count) &&
            find("nvmlDeviceGetHandleByIndex_v2", by_index) && find("nvmlDeviceGetPciInfo_v3", pci_info) &&
            find("nvmlDeviceGetName", name) && find("nvmlDeviceGetMemoryInfo", memory);
@@ -91,6 +96,31 @@ std::vector<NvmlGpu::NvLink> read_links(const Library& nvml, Device device) {
     links.push_back(std::move(link));
   }
   return links;
+}
+
+// Each direction, less the line code: 8b/10b, from 8 GT/s on 128b/130b, from 64 GT/s on flits
+// of 242 bytes in 256. 0 for generations to come.
+double pcie_bytes_per_second(int generation, int lanes) {
+  constexpr double kPerLane[] = {
+      0, 0.25e9, 0.5e9, 8e9 / 8 * 128 / 130, 16e9 / 8 * 128 / 130, 32e9 / 8 * 128 / 130, 64e9 / 8 * 242 / 256};
+  if (generation <= 0 || generation >= static_cast<int>(std::size(kPerLane)) || lanes <= 0 || lanes > 32) return 0;
+  return kPerLane[generation] * lanes;
+}
+
+// sysfs shows what a link does at present, and links of idle GPUs slow down to save power,
+// at both of their ends: the GPU's, and that of the port above, which stands at its own edge.
+void set_pcie(GraphBuilder& graph, int gpu, double bytes_per_second) {
+  if (bytes_per_second <= 0) return;
+  for (int child = gpu; child >= 0;) {
+    const int parent = graph.at(child).parent;
+    if (parent < 0) return;
+    Link* link = graph.find_link(parent, child, LinkKind::pci_express);
+    if (link == nullptr && child == gpu) {
+      link = &graph.link(parent, child, LinkKind::pci_express, bytes_per_second, FigureSource::reported);
+    }
+    if (link != nullptr) link->bytes_per_second = std::max(link->bytes_per_second, bytes_per_second);
+    child = child == gpu && graph.at(parent).kind == VertexKind::pci_bridge ? parent : -1;
+  }
 }
 
 // Each direction of one link, by generation (NVIDIA's architecture papers).
@@ -133,6 +163,13 @@ std::vector<NvmlGpu> read_nvml(const std::string& library) {
     Memory memory{};
     if (nvml.memory(device, &memory) == kSuccess) gpu.memory_bytes = memory.total;
     gpu.links = read_links(nvml, device);
+    unsigned generation = 0;
+    unsigned lanes = 0;
+    if (nvml.pcie_generation != nullptr && nvml.pcie_width != nullptr &&
+        nvml.pcie_generation(device, &generation) == kSuccess && nvml.pcie_width(device, &lanes) == kSuccess) {
+      gpu.pcie_generation = static_cast<int>(generation);
+      gpu.pcie_lanes = static_cast<int>(lanes);
+    }
     gpus.push_back(std::move(gpu));
   }
   nvml.shutdown();
@@ -147,6 +184,7 @@ void add_nvlinks(GraphBuilder& graph, int host, const std::vector<NvmlGpu>& gpus
     graph.at(id).os_index = static_cast<int>(index);
     graph.at(id).detail = gpus[index].name;
     graph.at(id).memory_bytes = gpus[index].memory_bytes;
+    set_pcie(graph, id, pcie_bytes_per_second(gpus[index].pcie_generation, gpus[index].pcie_lanes));
     ids.push_back(id);
   }
   std::map<std::pair<int, int>, std::vector<NvmlGpu::NvLink>> joined;

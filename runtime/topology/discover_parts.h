@@ -31,11 +31,13 @@ struct NvmlGpu {
   std::string address;
   std::string name;
   std::uint64_t memory_bytes = 0;
+  int pcie_generation = 0;  // The best that GPU and slot can do; 0 when unknown.
+  int pcie_lanes = 0;
   std::vector<NvLink> links;
 };
 // In NVML's order. Empty when the library or the driver is not there.
 std::vector<NvmlGpu> read_nvml(const std::string& library);
-// Names, memory and NVLinks of the GPUs; GPUs that sysfs did not show are added.
+// Names, memory, PCIe and NVLinks of the GPUs; GPUs that sysfs did not show are added.
 void add_nvlinks(GraphBuilder& graph, int host, const std::vector<NvmlGpu>& gpus);
 
 // One line of a sysfs file without its end, "" when it cannot be read.

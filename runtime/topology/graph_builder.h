@@ -29,6 +29,13 @@ class GraphBuilder {
     topology_.links.push_back(std::move(link));
     return topology_.links.back();
   }
+  // Of this kind from `a` to `b`, as link() was told; null when there is none.
+  Link* find_link(int a, int b, LinkKind kind) {
+    for (Link& link : topology_.links) {
+      if (link.a == a && link.b == b && link.kind == kind) return &link;
+    }
+    return nullptr;
+  }
   Vertex& at(int id) { return topology_.vertices[static_cast<std::size_t>(id)]; }
   const Topology& topology() const { return topology_; }
   Topology take() { return std::move(topology_); }

@@ -163,6 +163,29 @@ TEST(Discover, TakesNvlinksFromNvml) {
   EXPECT_DOUBLE_EQ(route.bytes_per_second, 450e9);
 }
 
+// sysfs shows the present speed, which is lower while a GPU idles.
+TEST(Discover, TakesWhatPcieCanDoFromNvml) {
+  FakeMachine machine;
+  furnish(machine);
+  machine.write("devices/pci0000:00/0000:00:02.0/current_link_speed", "2.5 GT/s PCIe");
+  machine.write("devices/pci0000:00/0000:00:02.0/0000:11:00.0/current_link_speed", "2.5 GT/s PCIe");
+  const Topology topology = machine.discover(std::string(TRIREME_BINARY_DIR) + "/tests/libfake_nvml.so");
+  const auto above = [&](int id) {
+    const int parent = topology.vertices[static_cast<std::size_t>(id)].parent;
+    for (const Link& link : topology.links) {
+      if (link.a == parent && link.b == id && link.kind == LinkKind::pci_express) return link.bytes_per_second;
+    }
+    return 0.0;
+  };
+  const double full = 32e9 * 16 * 128 / 130 / 8;
+  const Vertex& gpu = named(topology, "GPU1");
+  EXPECT_NEAR(above(gpu.id), full, 1);
+  EXPECT_NEAR(above(gpu.parent), full, 1) << "the port's end of the same link";
+  EXPECT_NEAR(above(named(topology, "GPU0").id), full, 1) << "NVML does not say: sysfs does";
+  EXPECT_NEAR(above(named(topology, "GPU3").id), full, 1) << "a GPU that sysfs hides";
+  EXPECT_TRUE(topology.check().is_ok());
+}
+
 TEST(Discover, SaysWhatIsMissing) {
   const Result<Topology> topology = discover_host({"/nonexistent", ""});
   ASSERT_FALSE(topology.is_ok());
