@@ -29,7 +29,8 @@ TcpConnection::TcpConnection(const TcpSurroundings& surroundings, std::string pe
       peer_(std::move(peer)),
       bytes_(surroundings.buffer_bytes),
       send_(std::make_unique_for_overwrite<std::byte[]>(bytes_)),
-      received_(std::make_unique_for_overwrite<std::byte[]>(bytes_)) {}
+      received_(std::make_unique_for_overwrite<std::byte[]>(bytes_)),
+      patience_(surroundings.polling) {}
 
 void TcpConnection::attach(TcpLink link) {
   set_tcp_options(link.fd.get());

@@ -4,7 +4,7 @@
 // until the send buffer is empty.
 //
 // Sockets are watched one shot at a time. A call that finds nothing to receive first asks
-// its caller back at once, by ringing the doorbell, for as long as TcpPolling says; only
+// its caller back at once, by ringing the doorbell, for as long as tcp_patience.h says; only
 // then is the socket armed, and the service thread rings.
 // Thread safety: attach() and fail() from any thread; close() and the data calls on the
 // channel's thread; both sides meet under the mutex.
@@ -25,6 +25,7 @@
 #include "runtime/platform/api/unique_fd.h"
 #include "runtime/transport/api/reactor.h"
 #include "runtime/transport/tcp/tcp_drain.h"
+#include "runtime/transport/tcp/tcp_patience.h"
 #include "runtime/transport/tcp/tcp_stream.h"
 
 namespace trireme {
@@ -32,12 +33,6 @@ namespace trireme {
 // A system call moves up to so much: every call ends with a packet that isn't full, and 64 KiB
 // are just more than the largest one that veth, loopback and offloading devices take whole.
 inline constexpr std::size_t kTcpTurnBytes = std::size_t{1} << 20;
-
-// How long a caller asks a silent socket itself before it sleeps.
-struct TcpPolling {
-  std::uint64_t spin_us = 0;
-  unsigned yields = 0;  // Attempts after that, before each of which it gives way.
-};
 
 struct TcpSurroundings {
   std::shared_ptr<Reactor> reactor;
@@ -104,7 +99,6 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::size_t receive(std::span<std::byte> into);
   bool take_in(TcpStream& stream, ssize_t got, std::size_t wanted, std::size_t& moved);
   void ran_dry(TcpStream& stream);
-  bool keep_polling();
   void fill(std::size_t most);
   std::size_t take_buffered(std::span<std::byte> into);
   void note_end();
@@ -140,8 +134,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::uint64_t receive_position_ = 0;  // Bytes taken from the sockets.
   bool at_end_ = false;                 // The socket has nothing more; received_ may.
   bool dry_ = false;                    // The last recv emptied its socket: another would be in vain.
-  std::uint64_t silent_since_ = 0;      // tsc_now() at the first attempt in vain since something moved; 0: none.
-  unsigned yields_ = 0;                 // Since then.
+  TcpPatience patience_;
 };
 
 }  // namespace trireme

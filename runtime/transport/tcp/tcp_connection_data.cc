@@ -89,7 +89,7 @@ std::size_t TcpConnection::send_some(std::span<const std::byte> data) {
   flush();
   if (ended()) return 0;
   const std::size_t moved = connected() && send_head_ == send_tail_ ? send_directly(data) : buffer(data);
-  if (moved > 0) silent_since_ = 0;  // An answer may come soon.
+  if (moved > 0) patience_.sent();
   return moved;
 }
 
@@ -102,7 +102,7 @@ std::span<std::byte> TcpConnection::reserve() {
 }
 
 void TcpConnection::commit(std::size_t bytes) {
-  silent_since_ = 0;
+  patience_.sent();
   const std::lock_guard lock(mutex_);
   TRIREME_CHECK(bytes <= room(), "commit() of more bytes than reserve() showed");
   send_tail_ += bytes;
@@ -132,7 +132,7 @@ bool TcpConnection::take_in(TcpStream& stream, ssize_t got, std::size_t wanted, 
   if (got > 0) {
     moved += static_cast<std::size_t>(got);
     receive_position_ += static_cast<std::uint64_t>(got);
-    silent_since_ = 0;
+    patience_.received();
     dry_ = static_cast<std::size_t>(got) < wanted;
     if (dry_) surroundings_.ring_doorbell();  // Whoever waits next asks first.
     return !dry_;
@@ -151,25 +151,14 @@ bool TcpConnection::take_in(TcpStream& stream, ssize_t got, std::size_t wanted, 
 }
 
 void TcpConnection::ran_dry(TcpStream& stream) {
-  if (keep_polling()) return surroundings_.ring_doorbell();
+  const TcpPatience::Next next = patience_.nothing(tsc_to_ns(tsc_now()));
+  if (next == TcpPatience::Next::give_way) sched_yield();
+  if (next != TcpPatience::Next::sleep) return surroundings_.ring_doorbell();
   // Arming looks again: bytes that come in between fire at once.
   const std::lock_guard lock(mutex_);
   for (unsigned i = 0; i < stream_count_; ++i) {
     if (streams_[i].get() == &stream) arm(i, EPOLLIN | EPOLLRDHUP);
   }
-}
-
-bool TcpConnection::keep_polling() {
-  const std::uint64_t now = tsc_now();
-  if (silent_since_ == 0) {
-    silent_since_ = now;
-    yields_ = 0;
-  }
-  if (tsc_to_ns(now - silent_since_) < surroundings_.polling.spin_us * 1000) return true;
-  if (yields_ >= surroundings_.polling.yields) return false;
-  ++yields_;
-  sched_yield();
-  return true;
 }
 
 void TcpConnection::fill(std::size_t most) {

@@ -25,12 +25,8 @@ namespace {
 constexpr std::uint64_t kLingerMs = 3'000;
 constexpr std::uint64_t kLingerAfterFailureMs = 300;
 constexpr std::uint64_t kDrainingMs = 500;
-// A rank with a core of its own spins for longer than a peer that sleeps takes to wake up
-// and answer, so that two that talk do not send each other to sleep. It doesn't give way: if
-// the peer was put on this very core, sleeping is what lets the scheduler part the two.
-// Without a core of its own, giving way is what helps.
-constexpr TcpPolling kPollWithCore{.spin_us = 200, .yields = 0};
-constexpr TcpPolling kPollWithoutCore{.spin_us = 0, .yields = 10};
+constexpr TcpPolling kPollWithCore{.spin_ns = 200'000, .yields = 4};
+constexpr TcpPolling kPollWithoutCore{.spin_ns = 0, .yields = 10};
 
 // How many streams to use to a peer: a function of its own, so that it outlives the transport.
 auto stream_chooser(const TcpEndpoint& own, const TcpEndpoint& peer, const std::vector<InterfaceAddress>& interfaces) {
