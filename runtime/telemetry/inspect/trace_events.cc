@@ -2,8 +2,11 @@
 // communicator. Collectives of one communicator run one after the other, so they are
 // complete events ("X") of its thread, from their start to their end; the time a call
 // waited in the queue, and messages, which overlap freely, are asynchronous events
-// ("b", "e") with an id. Times are microseconds since the earliest call.
+// ("b", "e") with an id. A flow ("s", "t", "f") leads through the ranks' parts of one
+// collective, in the order in which they began. Times are microseconds since the earliest
+// call.
 #include <algorithm>
+#include <map>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -37,6 +40,23 @@ class Writer {
     }
   }
 
+  void add_flows() {
+    for (auto& [call, parts] : parts_) {
+      if (parts.size() < 2) continue;
+      std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.start_ns < b.start_ns; });
+      const std::string id = fmt::format("{:#x}", ++next_id_);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const char* phase = i == 0 ? "s" : i + 1 < parts.size() ? "t" : "f";
+        Json event = {{"name", parts[i].op}, {"cat", "flow"}, {"ph", phase}, {"id", id}};
+        event["pid"] = parts[i].pid;
+        event["tid"] = parts[i].tid;
+        event["ts"] = microseconds(parts[i].start_ns);
+        event["bp"] = "e";  // Of the slice around it, not of the next one.
+        events_.push_back(std::move(event));
+      }
+    }
+  }
+
   std::string take() {
     Json json = {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events_)}};
     json["otherData"] = {{"origin_ns", std::to_string(origin_ns_)}};
@@ -44,6 +64,14 @@ class Writer {
   }
 
  private:
+  // A rank's part of a collective.
+  struct Part {
+    std::int64_t start_ns;
+    int pid;
+    int tid;
+    std::string op;
+  };
+
   void name(const char* what, int pid, int tid, const std::string& text) {
     Json event = {{"name", what}, {"ph", "M"}, {"pid", pid}};
     if (tid >= 0) event["tid"] = tid;
@@ -84,10 +112,12 @@ class Writer {
     event["dur"] = static_cast<double>(end - start) / 1000;
     event.update(base);
     events_.push_back(std::move(event));
+    parts_[{communicator.context, call.sequence}].push_back({start, recording.identity.rank, thread, call.op});
   }
 
   std::int64_t origin_ns_;
   std::uint64_t next_id_ = 0;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<Part>> parts_;  // By context and sequence.
   Json events_ = Json::array();
 };
 
@@ -102,6 +132,7 @@ std::string trace_events(const std::vector<Recording>& recordings) {
   }
   Writer writer(origin == INT64_MAX ? 0 : origin);
   for (const Recording& recording : recordings) writer.add_rank(recording);
+  writer.add_flows();
   return writer.take();
 }
 

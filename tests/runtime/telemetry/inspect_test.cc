@@ -81,6 +81,11 @@ void check_event(const Json& event, std::map<std::string, int>& open_async) {
     EXPECT_GE(event.at("dur").get<double>(), 0);
     return;
   }
+  if (event["cat"] == "flow") {
+    EXPECT_TRUE(phase == "s" || phase == "t" || phase == "f") << event;
+    EXPECT_TRUE(event.at("id").is_string());
+    return;
+  }
   ASSERT_TRUE(phase == "b" || phase == "e") << event;
   const std::string key =
       event["cat"].get<std::string>() + event.at("id").get<std::string>() + event["name"].get<std::string>();
@@ -113,6 +118,41 @@ TEST(Inspect, TracesKeepTheFormatsRules) {
     for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].first, spans[i - 1].second - 0.002);
   }
   EXPECT_TRUE(Json::parse(trace_events({})).at("traceEvents").empty());
+}
+
+TEST(Inspect, FlowsLeadThroughTheRanksOfOneCollective) {
+  std::vector<Recording> recordings;
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto recorder = make_recorder(rank);
+    const auto channel = make_calls(*recorder);
+    recordings.push_back(read_recording(recorder->fd()).value());
+  }
+  std::map<std::string, std::vector<Json>> flows;
+  const Json trace = Json::parse(trace_events(recordings));
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event["cat"] == "flow") flows[event["id"]].push_back(event);
+  }
+  EXPECT_EQ(flows.size(), 21u);  // The collectives that each rank has begun.
+  for (const auto& [id, steps] : flows) {
+    ASSERT_EQ(steps.size(), 3u) << id;
+    std::set<int> ranks;
+    std::string phases;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      phases += steps[i]["ph"].get<std::string>();
+      ranks.insert(steps[i]["pid"].get<int>());
+      if (i > 0) {
+        EXPECT_LE(steps[i - 1]["ts"].get<double>(), steps[i]["ts"].get<double>());
+      }
+      // Each lies at the beginning of a slice of its rank.
+      const bool bound = std::any_of(trace["traceEvents"].begin(), trace["traceEvents"].end(), [&](const Json& event) {
+        return event["ph"] == "X" && event["pid"] == steps[i]["pid"] && event["tid"] == steps[i]["tid"] &&
+               event["ts"] == steps[i]["ts"] && event["name"] == steps[i]["name"];
+      });
+      EXPECT_TRUE(bound) << steps[i];
+    }
+    EXPECT_EQ(phases, "stf");
+    EXPECT_EQ(ranks, (std::set<int>{0, 1, 2}));
+  }
 }
 
 // Prometheus' text format: families in one piece, types before samples, legal names and
