@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ class CudaIpcProcesses : public testing::Test {
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
     SpawnOptions options;
-    options.program = std::string(TRIREME_BINARY_DIR) + "/tests/" + TRIREME_CUDA_IPC_RANK;
+    // Beside this program, wherever both were copied.
+    options.program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / TRIREME_CUDA_IPC_RANK).string();
     options.arguments = {scenario, std::to_string(rank), store_->address(), "secret"};
     for (char** variable = environ; *variable != nullptr; ++variable) options.environment.emplace_back(*variable);
     if (!faults.empty()) options.environment.push_back("TRIREME_STAND_IN_FAULTS=" + faults);

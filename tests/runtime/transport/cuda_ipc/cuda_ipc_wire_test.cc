@@ -48,7 +48,7 @@ TEST(CudaIpcWire, AnEndpointIsReadAsWritten) {
   EXPECT_EQ(read->path_to(std::string(16, 'w')), nullptr);
 }
 
-TEST(CudaIpcWire, AnEndpointThatIsCutOrLongerIsRefused) {
+TEST(CudaIpcWire, AnEndpointWithMoreOrLessIsRefused) {
   const std::string text = endpoint().encode();
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
     EXPECT_EQ(CudaIpcEndpoint::decode(text.substr(0, bytes)).status().code(), StatusCode::data_loss) << bytes;
