@@ -9,21 +9,19 @@
 namespace trireme::store {
 namespace {
 
-// Of the whole process, as fork is. Never destroyed: threads may outlive exit().
-std::shared_mutex& fork_mutex() {
-  static std::shared_mutex& mutex = []() -> std::shared_mutex& {
-    // The child's is a new one in its place: threads may have waited for the old one, and
-    // are no more.
-    const int result = ::pthread_atfork([] { fork_mutex().lock(); }, [] { fork_mutex().unlock(); },
-                                        [] { new (&fork_mutex()) std::shared_mutex; });
-    TRIREME_CHECK(result == 0, "pthread_atfork has no memory");
-    return *new std::shared_mutex;
-  }();
-  return mutex;
-}
+// Of the whole process, as fork is.
+constinit std::shared_mutex fork_mutex;
 
 }  // namespace
 
-ForkHold::ForkHold() : lock_(fork_mutex()) {}
+void ForkHold::prepare() {
+  // The child's is a new one in its place: threads may have waited for the old one, and
+  // are no more.
+  static const int result = ::pthread_atfork([] { fork_mutex.lock(); }, [] { fork_mutex.unlock(); },
+                                             [] { new (&fork_mutex) std::shared_mutex; });
+  TRIREME_CHECK(result == 0, "pthread_atfork has no memory");
+}
+
+ForkHold::ForkHold() : lock_(fork_mutex) {}
 
 }  // namespace trireme::store

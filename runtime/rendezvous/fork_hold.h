@@ -13,6 +13,8 @@ namespace trireme::store {
 
 class ForkHold {
  public:
+  // Before the first thread that holds is started.
+  static void prepare();
   ForkHold();
   ForkHold(const ForkHold&) = delete;
   ForkHold& operator=(const ForkHold&) = delete;

@@ -49,6 +49,7 @@ StoreDriver::StoreDriver(Listener listener, EventFd wake, UniqueFd epoll, StoreC
       state_(std::move(config)) {
   watch(epoll_.get(), EPOLL_CTL_ADD, wake_.fd(), EPOLLIN, kWakeTag);
   watch(epoll_.get(), EPOLL_CTL_ADD, listener_.fd(), EPOLLIN, kListenerTag);
+  ForkHold::prepare();
   thread_ = std::thread([this] { loop(); });
 }
 
