@@ -62,7 +62,8 @@ class Run:
             store = self.start(self.hosts.hub, "store", STORE, str(RANKS))
             self.expect_ready(store, "the store")
             # A call through a delayed network takes round trips; it has more time.
-            deadline_ms = DEADLINE_MS * (5 if self.delayed or self.kind in ("loss", "limit") else 1)
+            deadline_ms = int(DEADLINE_MS * max(1, self.options.slack / 2))  # Slow builds connect slowly.
+            deadline_ms *= 5 if self.delayed or self.kind in ("loss", "limit") else 1
             ranks = [self.start(self.hosts[r], "loop", str(deadline_ms), rank=r) for r in range(RANKS)]
             for r, process in enumerate(ranks):
                 self.expect_ready(process, f"rank {r}")

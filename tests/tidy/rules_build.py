@@ -48,9 +48,22 @@ def names_from(path, folder):
     return ["/".join(parts[i:]) for i in range(len(parts)) if len("/".join(parts[i:])) >= len(shortest)]
 
 
+def shared_names(tree):
+    """Files that lists in other folders name: ../program.cc."""
+    found = set()
+    for path in tree.files:
+        if path.endswith("/CMakeLists.txt"):
+            for name in re.findall(r"(?:\.\./)+[\w./-]+", expanded(tree.read(path))):
+                found.add(os.path.normpath(os.path.join(os.path.dirname(path), name)))
+    return found
+
+
 def listed(tree):
     found = []
+    shared = shared_names(tree)
     for path in tree.select(".cc", ".cu"):
+        if path in shared:
+            continue
         lists = list(cmake_folders(tree, path))
         if not any(mentions(tree.read(cmake), name) for folder, cmake in lists for name in names_from(path, folder)):
             found.append(Violation(path, 1, f"is in no target: list it in {lists[0][1]}"))
