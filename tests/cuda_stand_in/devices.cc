@@ -20,6 +20,9 @@ struct Context {
 struct Contexts {
   std::mutex mutex;
   Context of[kMostGpus];
+  Contexts() {
+    for (int gpu = 0; gpu < kMostGpus; ++gpu) of[gpu].gpu = gpu;
+  }
 };
 Contexts& contexts() {
   static Contexts& all = *new Contexts;
@@ -125,7 +128,6 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const std::lock_guard lock(contexts().mutex);
   Context& own = contexts().of[device];
-  own.gpu = device;
   ++own.users;
   *context = reinterpret_cast<CUcontext>(&own);
   return CUDA_SUCCESS;

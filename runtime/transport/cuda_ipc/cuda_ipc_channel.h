@@ -98,7 +98,7 @@ class CudaIpcChannel final : public Channel {
   // cuda_ipc_channel_receive.cc
   bool at_segment() const { return !segments_.empty() && segments_.front().position <= inbound_; }
   std::span<const std::byte> peek_segment();
-  bool aside_writes_to_gpu();
+  bool aside_is_under_way();
   bool fail_if_withdrawn(const CudaIpcSegment& segment);
   bool start_piece(const CudaIpcSegment& segment, std::uint64_t position, std::byte* target, std::size_t bytes,
                    std::byte* slot);

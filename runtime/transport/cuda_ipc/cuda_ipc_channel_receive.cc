@@ -54,16 +54,18 @@ void CudaIpcChannel::consume(std::size_t bytes) {
   advance(bytes);
 }
 
-// Memory that a caller gave and took back may be given again, at another place in the
-// stream: nothing new begins before what is still written there has ended.
-bool CudaIpcChannel::aside_writes_to_gpu() {
+// Memory that a caller gave and took back may be given again, at another place in the stream,
+// and a segment's memory is its sender's again once it is consumed: nothing new begins before
+// the copies set aside that touch either have ended.
+bool CudaIpcChannel::aside_is_under_way() {
   release_ended();
-  return std::any_of(aside_.begin(), aside_.end(), [](const Piece& piece) { return piece.slot != piece.target; });
+  return std::any_of(aside_.begin(), aside_.end(),
+                     [](const Piece& piece) { return piece.slot != piece.target || piece.mapping != nullptr; });
 }
 
 std::span<const std::byte> CudaIpcChannel::peek_segment() {
   if (!pieces_in_slots_) set_pieces_aside();
-  if (aside_writes_to_gpu()) return {};
+  if (aside_is_under_way()) return {};
   fill_slots();
   if (pieces_.empty() || state(pieces_.front()) != CudaIpcCopyState::done) return {};
   const Piece& piece = pieces_.front();
@@ -111,7 +113,7 @@ std::size_t CudaIpcChannel::receive_some(std::span<std::byte> data) {
     set_pieces_aside();  // They were for other memory; what they read is still there.
     pieces_in_slots_ = false;
   }
-  if (aside_writes_to_gpu()) return 0;
+  if (aside_is_under_way()) return 0;
   fill_target(data);
   std::size_t moved = 0;
   while (is_usable() && !pieces_.empty() && state(pieces_.front()) == CudaIpcCopyState::done) {
