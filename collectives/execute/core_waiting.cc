@@ -14,7 +14,7 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kPublishAfter = 50 * kMillisecond;  // Standing still: others may ask why.
 constexpr std::uint64_t kInquireAfter = 250 * kMillisecond;
 constexpr std::uint64_t kLongestInterval = 5'000 * kMillisecond;
-constexpr std::uint64_t kAnswerWithinMs = 500;
+constexpr std::uint64_t kAnswerWithinMs = 300;
 // A closed connection may be the echo of a failure that the World will explain.
 constexpr std::uint64_t kExplanationAfter = 700 * kMillisecond;
 constexpr std::size_t kMostEdges = 8;
@@ -137,6 +137,10 @@ void Core::inquire(std::unique_lock<std::mutex>& lock, bool deadline_passed) {
   learn_failure();
   if (!broken_.is_ok() || idle_since_ns_ != idle_since) return;  // Something happened meanwhile.
   if (advance()) return;
+  // The deadline may have come while the answers did.
+  const OperationState* still = head();
+  const std::uint64_t now = system_clock().now_ns();
+  deadline_passed |= still != nullptr && now >= deadline_ns(*still, now);
   const Verdict verdict = deadline_passed ? find_culprit(question, activities) : find_mismatch(question, activities);
   if (!verdict.status.is_ok()) return report(verdict.status, verdict.culprit);
   if (!suspicion_.is_ok()) report(suspicion_, suspect_);

@@ -12,8 +12,8 @@ namespace trireme::store {
 namespace {
 
 constexpr std::size_t kMaxQueriesPerConnection = 64;
-constexpr std::uint64_t kRoundEveryMs = 100;
-constexpr std::uint64_t kPassOnEveryMs = 50;  // A rank that never answers keeps nobody from the others' answers.
+constexpr std::uint64_t kRoundEveryMs = 50;
+constexpr std::uint64_t kPassOnEveryMs = 25;  // A rank that never answers keeps nobody from the others' answers.
 
 void append_part(std::string& parts, std::uint32_t& count, int rank, bool known, std::string_view text) {
   WireWriter writer;

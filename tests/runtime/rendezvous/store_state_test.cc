@@ -302,11 +302,11 @@ TEST(StoreState, ActivitiesAreRelayedAndTheAbsentAreUnknown) {
   store.send(members[0], MessageType::activity_query, 4, {});
   const std::uint64_t round = store.client(members[1]).inbox.back().id;
   ASSERT_EQ(store.client(members[1]).inbox.back().type, MessageType::activity_request);
-  store.tick(50);
+  store.tick(25);
   EXPECT_EQ(activities_of(store, members[0], 4), (Told{{2, "?"}}));  // It has left.
   store.send(members[1], MessageType::activity_answer, round, encode_text("in all_reduce"));
   store.send(members[1], MessageType::activity_answer, round, encode_text("again"));
-  store.tick(50);
+  store.tick(25);
   EXPECT_EQ(activities_of(store, members[0], 4), (Told{{1, "in all_reduce"}, {2, "?"}})) << "though rank 0 is silent";
   store.disconnect(members[1]);
   store.send(members[0], MessageType::activity_answer, round, encode_text("me"));
@@ -330,7 +330,7 @@ TEST(StoreState, QuestionsShareRoundsThatBeginAfterThem) {
   answer_all("early");
   EXPECT_EQ(activities_of(store, members[0], 900).size(), kRanks);
   EXPECT_TRUE(activities_of(store, members[1], 900).empty()) << "its question came after that round had begun";
-  store.tick(99);
+  store.tick(49);
   EXPECT_TRUE(activities_of(store, members[1], 900).empty());
   store.tick(1);
   answer_all("late");
