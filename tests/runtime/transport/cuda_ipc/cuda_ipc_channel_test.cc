@@ -165,8 +165,8 @@ TEST_F(CudaIpcChannelTest, OneWindowServesAStreamThoughMoreWasBegun) {
     const Status status = wait_until(ranks.rank(1).doorbell(), *channel, [&] {
       for (std::size_t moved = 1; moved > 0 && in.size() < data.size();) {
         moved = channel->receive_some(window.span().first(std::min(kWindow, data.size() - in.size())));
-        const auto there = window.read();
-        in.insert(in.end(), there.begin(), there.begin() + static_cast<std::ptrdiff_t>(moved));
+        const auto there = window.read(moved);
+        in.insert(in.end(), there.begin(), there.end());
       }
       return in.size() == data.size();
     });

@@ -89,11 +89,11 @@ void GpuMemory::write(std::span<const std::byte> data) {
   device_->give_slot(slot);
 }
 
-std::vector<std::byte> GpuMemory::read() const {
-  std::vector<std::byte> data(bytes_);
+std::vector<std::byte> GpuMemory::read(std::size_t count) const {
+  std::vector<std::byte> data(count);
   std::byte* slot = must(device_->take_slot());
-  for (std::size_t done = 0; done < bytes_; done += CudaIpcDevice::kSlotBytes) {
-    const std::size_t bytes = std::min(bytes_ - done, CudaIpcDevice::kSlotBytes);
+  for (std::size_t done = 0; done < count; done += CudaIpcDevice::kSlotBytes) {
+    const std::size_t bytes = std::min(count - done, CudaIpcDevice::kSlotBytes);
     copy(*device_, slot, data_ + done, bytes);
     std::memcpy(data.data() + done, slot, bytes);
   }

@@ -27,7 +27,9 @@ class GpuMemory {
 
   std::span<std::byte> span() const { return {data_, bytes_}; }
   void write(std::span<const std::byte> data);
-  std::vector<std::byte> read() const;
+  std::vector<std::byte> read() const { return read(bytes_); }
+  // The first bytes only: others may still be written.
+  std::vector<std::byte> read(std::size_t bytes) const;
 
  private:
   void allocate_mapped(bool shared);

@@ -45,7 +45,7 @@ class OnGpuChannel final : public Channel {
   }
   std::size_t receive_some(std::span<std::byte> data) override {
     const std::size_t moved = below_->receive_some(in_.span().first(std::min(data.size(), kWindow)));
-    const auto arrived = moved > 0 ? in_.read() : std::vector<std::byte>();
+    const auto arrived = in_.read(moved);
     std::copy_n(arrived.begin(), moved, data.begin());
     return moved;
   }
