@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kLine = 64;
 // Half a cache line, anywhere in memory.
-using Half = std::uint64_t __attribute__((vector_size(32), aligned(8), may_alias));
+using Half = std::uint64_t __attribute__((vector_size(32), aligned(1), may_alias));
 
 inline Half load(const std::byte* from) {
   return *reinterpret_cast<const Half*>(from);

@@ -46,7 +46,7 @@ std::uint64_t calibrate_tsc() {
 }  // namespace
 
 Clock& system_clock() {
-  static SystemClock clock;
+  static SystemClock& clock = *new SystemClock;  // Never destroyed: threads and what ends at exit() use it.
   return clock;
 }
 

@@ -166,9 +166,9 @@ TEST_F(Inside, DifferentCallsAreShownSideBySide) {
   Running job = start_job("differ");
   const RunResult result = finish(job);
   EXPECT_EQ(result.code, 1) << result.err;
-  expect_verdict(result,
-                 {"trireme: verdict: ranks disagree on the 52nd call of communicator ",
-                  "ranks 0, 2-3: all_reduce(count=1000, f32, max)", "rank 1: broadcast(count=1000, f32, root=0)"});
+  // A rank that heard of it before its own 52nd call is on neither side.
+  expect_verdict(result, {"trireme: verdict: ranks disagree on the 52nd call of communicator ",
+                          ": all_reduce(count=1000, f32, max)", "rank 1: broadcast(count=1000, f32, root=0)"});
 }
 
 TEST_F(Inside, ACrashIsTheRanksOwn) {
