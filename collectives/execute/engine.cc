@@ -42,7 +42,7 @@ struct Figures {
 
 // The worst of this rank's own paths, to peers of this host and of others.
 void measure_paths(const World& world, Fabric& fabric, Figures& inside, Figures& across) {
-  const bool crowded = world.local_size() > static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool crowded = fabric.host().crowded();
   for (int peer = 0; peer < world.size(); ++peer) {
     if (peer == world.rank()) continue;
     const PathChoice& choice = fabric.choice(peer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -17,8 +18,8 @@
 namespace trireme {
 namespace {
 
-// One rank's row of the start-up exchange: what it forces, and per transport of its
-// table either how to reach it or why it could not be created.
+// One rank's row of the start-up exchange: what it forces, where it may run, and per
+// transport of its table either how to reach it or why it could not be created.
 struct Advert {
   struct Entry {
     std::string name;
@@ -26,11 +27,14 @@ struct Advert {
     std::string text;
   };
   std::string forced;
+  std::vector<int> cpus;
   std::vector<Entry> entries;
 
   std::string encode() const {
     WireWriter writer;
     writer.bytes(forced);
+    writer.u32(static_cast<std::uint32_t>(cpus.size()));
+    for (const int cpu : cpus) writer.u32(static_cast<std::uint32_t>(cpu));
     writer.u32(static_cast<std::uint32_t>(entries.size()));
     for (const Entry& entry : entries) {
       writer.bytes(entry.name);
@@ -44,6 +48,8 @@ struct Advert {
     WireReader reader(text);
     Advert advert;
     advert.forced = reader.string();
+    const std::uint32_t cpus = reader.u32();
+    for (std::uint32_t i = 0; i < cpus && !reader.failed(); ++i) advert.cpus.push_back(static_cast<int>(reader.u32()));
     const std::uint32_t count = reader.u32();
     for (std::uint32_t i = 0; i < count && !reader.failed(); ++i) {
       Entry entry;
@@ -81,6 +87,7 @@ struct Fabric::Impl {
   Advert own;
   std::vector<Advert> adverts;      // By rank.
   std::vector<PathChoice> choices;  // By rank; this rank's own is empty.
+  HostLoad host;
 
   ~Impl() {
     transports.clear();
@@ -89,6 +96,7 @@ struct Fabric::Impl {
 
   Status start(const FabricOptions& options);
   Status make_doorbell();
+  void count_host();
   void make_transports(const FabricOptions& options);
   Status exchange(const FabricOptions& options);
   Status check_forced() const;
@@ -101,8 +109,20 @@ Status Fabric::Impl::make_doorbell() {
   TRIREME_ASSIGN_OR_RETURN(doorbell_heap, SharedHeap::create("trireme-doorbell", kDoorbellHeapBytes));
   TRIREME_ASSIGN_OR_RETURN(void* memory, doorbell_heap->allocate(sizeof(DoorbellWord)));
   word = new (memory) DoorbellWord;
-  doorbell = std::make_unique<Doorbell>(word, WaitPolicy::for_host(world->local_size(), usable_cpu_count()));
   return Status::ok();
+}
+
+// The ranks of this host share the processors that any of them may run on: bound to one
+// each, they have as many as they are.
+void Fabric::Impl::count_host() {
+  std::set<int> cpus;
+  for (int rank = 0; rank < world->size(); ++rank) {
+    if (world->peer(rank).host_identity != world->peer(world->rank()).host_identity) continue;
+    ++host.ranks;
+    const std::vector<int>& theirs = adverts[static_cast<std::size_t>(rank)].cpus;
+    cpus.insert(theirs.begin(), theirs.end());
+  }
+  host.cpus = std::max(1, static_cast<int>(cpus.size()));
 }
 
 void Fabric::Impl::make_transports(const FabricOptions& options) {
@@ -189,12 +209,20 @@ Status Fabric::Impl::start(const FabricOptions& options) {
   choices.resize(static_cast<std::size_t>(world->size()));
   TRIREME_RETURN_IF_ERROR(make_doorbell());
   peers = PeerWatch::create(world, [heap = doorbell_heap, bell = word] { Doorbell::ring(*bell); });
-  if (world->size() == 1) return Status::ok();
+  own.cpus = usable_cpus();
+  if (world->size() == 1) {
+    adverts.push_back(own);
+    count_host();
+    doorbell = std::make_unique<Doorbell>(word, WaitPolicy::for_host(host.ranks, host.cpus));
+    return Status::ok();
+  }
   own.forced =
       options.forced_transport.empty() ? environment("TRIREME_TRANSPORT").value_or("") : options.forced_transport;
   TRIREME_ASSIGN_OR_RETURN(reactor, Reactor::start());
   make_transports(options);
   TRIREME_RETURN_IF_ERROR(exchange(options));
+  count_host();
+  doorbell = std::make_unique<Doorbell>(word, WaitPolicy::for_host(host.ranks, host.cpus));
   TRIREME_RETURN_IF_ERROR(check_forced());
   for (int peer = 0; peer < world->size(); ++peer) {
     if (peer != world->rank()) TRIREME_RETURN_IF_ERROR(choose(peer));
@@ -261,6 +289,9 @@ std::string Fabric::explain(int peer) const {
 
 Doorbell& Fabric::doorbell() {
   return *impl_->doorbell;
+}
+HostLoad Fabric::host() const {
+  return impl_->host;
 }
 World& Fabric::world() {
   return *impl_->world;

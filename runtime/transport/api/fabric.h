@@ -41,6 +41,13 @@ struct PathChoice {
   std::string reason;  // One sentence: chosen because ...
 };
 
+// The ranks of this rank's host, and the processors that any of them may run on.
+struct HostLoad {
+  int ranks = 0;
+  int cpus = 0;
+  bool crowded() const { return ranks > cpus; }
+};
+
 class Fabric {
  public:
   // Collective over the world: all ranks call it. Errors: unavailable naming two ranks
@@ -56,6 +63,7 @@ class Fabric {
   const PathChoice& choice(int peer) const;
   std::string explain(int peer) const;  // Several lines, for people.
   Doorbell& doorbell();
+  HostLoad host() const;
   World& world();
 
  private:

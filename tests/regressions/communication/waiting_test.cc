@@ -9,6 +9,10 @@
 #include <trireme/platform/clock.h>
 
 #include "collectives/execute/post_office.h"
+#include "runtime/platform/api/system.h"
+#include "runtime/rendezvous/api/local_worlds.h"
+#include "runtime/transport/api/fabric.h"
+#include "runtime/transport/table/api/transport_table.h"
 #include "tests/collectives/memory_channel.h"
 #include "tests/collectives/thread_ranks.h"
 #include "tests/regressions/regression_test.h"
@@ -27,6 +31,36 @@ TEST_F(Waiting, ASlowCallThatMovesOutlivesItsDeadline) {
   for (const std::string& end : ends) {
     EXPECT_GE(std::stoi(end), 2) << "too fast to show anything: " << end;
     EXPECT_NE(end.find("ok"), std::string::npos) << end;
+  }
+}
+
+// Whether a host has a processor for each of its ranks is a question to all of them: a rank
+// that may run on one processor only (as mpirun binds it) is no sign of a crowd.
+TEST_F(Waiting, RanksBoundToAProcessorEachAreNoCrowd) {
+  const int cpus = usable_cpu_count();
+  if (cpus < 2) GTEST_SKIP() << "needs two processors";
+  // How many ranks there are, and to which processor rank r is bound (-1: to none).
+  const std::vector<std::pair<std::vector<int>, bool>> cases = {
+      {{0, 1}, false}, {{0, 0}, true}, {{-1, -1}, false}, {{0, -1}, false}, {{0, 1, 0}, true}};
+  for (const auto& [bound, crowded] : cases) {
+    if (bound.size() > 2 && cpus != 2) continue;
+    auto worlds = make_local_worlds(static_cast<int>(bound.size()));
+    ASSERT_TRUE(worlds.is_ok()) << worlds.status().to_string();
+    std::vector<std::thread> ranks;
+    for (std::size_t rank = 0; rank < bound.size(); ++rank) {
+      ranks.emplace_back([&, rank, crowd = crowded, cpu = bound[rank]] {
+        if (cpu >= 0) {
+          ASSERT_TRUE(bind_to_cpu(cpu).is_ok());
+        }
+        FabricOptions options;
+        options.transports = transport_table();
+        const auto fabric = Fabric::create(worlds.value()[rank], options);
+        ASSERT_TRUE(fabric.is_ok()) << fabric.status().to_string();
+        EXPECT_EQ(fabric.value()->host().ranks, static_cast<int>(worlds.value().size()));
+        EXPECT_EQ(fabric.value()->host().crowded(), crowd) << fabric.value()->host().cpus << " processors";
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
   }
 }
 
