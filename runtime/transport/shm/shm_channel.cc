@@ -1,6 +1,14 @@
 #include "runtime/transport/shm/shm_channel.h"
 
+#include <algorithm>
+
+#include "runtime/memory/api/streaming_copy.h"
+
 namespace trireme {
+namespace {
+// Long copies are published piece by piece: the peer works on the first meanwhile.
+constexpr std::size_t kPieceBytes = 32 * 1024;
+}  // namespace
 
 ShmChannel::ShmChannel(std::shared_ptr<ShmLink> link, std::shared_ptr<PeerWatch> peers, int peer, std::uint64_t context,
                        int index)
@@ -45,6 +53,20 @@ std::span<const std::byte> ShmChannel::peek() {
 
 void ShmChannel::consume(std::size_t bytes) {
   if (reader_.consume(bytes)) link_->ring_peer();
+}
+
+// The ring's lines are in the reader's cache from the round before.
+std::size_t ShmChannel::send_some(std::span<const std::byte> data) {
+  std::size_t moved = 0;
+  while (moved < data.size()) {
+    const std::span<std::byte> room = reserve();
+    const std::size_t bytes = std::min({room.size(), data.size() - moved, kPieceBytes});
+    if (bytes == 0) break;
+    copy_to_peer(room.data(), data.data() + moved, bytes);
+    commit(bytes);
+    moved += bytes;
+  }
+  return moved;
 }
 
 bool ShmChannel::progress() {

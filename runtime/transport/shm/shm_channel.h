@@ -21,6 +21,7 @@ class ShmChannel final : public Channel {
   void commit(std::size_t bytes) override;
   std::span<const std::byte> peek() override;
   void consume(std::size_t bytes) override;
+  std::size_t send_some(std::span<const std::byte> data) override;
   bool progress() override;
   Status status() const override;
   // The ring is the peer's to read from the moment of commit().

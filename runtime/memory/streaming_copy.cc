@@ -1,0 +1,48 @@
+#include "runtime/memory/api/streaming_copy.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace trireme {
+
+#if defined(__SSE2__)
+
+namespace {
+constexpr std::size_t kLine = 64;
+}
+
+void streaming_copy(void* to, const void* from, std::size_t bytes) {
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  // Up to the first whole line.
+  const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(target) % kLine) % kLine);
+  if (head > 0) std::memcpy(target, source, head);
+  std::size_t at = head;
+  for (; at + kLine <= bytes; at += kLine) {
+    const auto* line = reinterpret_cast<const __m128i*>(source + at);
+    auto* place = reinterpret_cast<__m128i*>(target + at);
+    for (int quarter = 0; quarter < 4; ++quarter) _mm_stream_si128(place + quarter, _mm_loadu_si128(line + quarter));
+  }
+  if (at < bytes) std::memcpy(target + at, source + at, bytes - at);
+  _mm_sfence();  // Streaming stores are ordered with nothing else.
+}
+
+#else
+
+void streaming_copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+#endif
+
+void copy_to_peer(void* to, const void* from, std::size_t bytes) {
+  if (bytes >= kStreamingBytes) return streaming_copy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace trireme
