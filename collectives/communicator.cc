@@ -286,6 +286,17 @@ const BackendInfo& Communicator::backend() const {
   return impl_->foreign != nullptr ? impl_->foreign->backend().info() : ours;
 }
 
+Result<void*> Communicator::allocate(std::size_t bytes) {
+  return impl_->core->allocate(bytes);
+}
+Status Communicator::deallocate(void* memory) {
+  return impl_->core->deallocate(memory);
+}
+void* Communicator::mapped(const void* memory, int rank) const {
+  TRIREME_CHECK(rank >= 0 && rank < size(), "mapped: no such rank in this communicator");
+  return impl_->core->mapped(memory, rank);
+}
+
 void Communicator::poll() {
   if (impl_->foreign != nullptr) impl_->foreign->poll();
   impl_->core->poll();

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -16,19 +15,16 @@
 
 namespace trireme::bench {
 
-struct Free {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-
 // One pair for all measurements, of the largest size, touched once; and its twins on a
 // device when a contender needs them.
 struct Buffers {
-  std::unique_ptr<std::byte, Free> input;
-  std::unique_ptr<std::byte, Free> output;
+  std::shared_ptr<std::byte> input;
+  std::shared_ptr<std::byte> output;
   std::unique_ptr<DeviceBuffers> device;
 };
 
-// Errors: resource_exhausted; what DeviceBuffers says.
-Result<Buffers> make_buffers(const std::vector<Communicator*>& contenders, const PerfOptions& options);
+// In windows of `control` when they are to be registered; collective then. Errors:
+// resource_exhausted; what Communicator::allocate and DeviceBuffers say.
+Result<Buffers> make_buffers(Communicator& control, const std::vector<Communicator*>& contenders, const PerfOptions& options);
 
 }  // namespace trireme::bench

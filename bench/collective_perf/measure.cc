@@ -261,16 +261,28 @@ class Measurement {
     pattern_.fill(source(in_place), c_.rank(), 0, input_count());
   }
 
+  // Where the work is done: on this rank's slice of all ranks' buffers if they are mapped
+  // here, else on this rank's buffers, a slice for each rank.
+  void find_streams(const LimitWork& work, bool in_place, std::vector<const std::byte*>& sources,
+                    std::vector<std::byte*>& targets) const {
+    std::byte* input = in_place && plan::reduces(collective_) ? output_ : input_;
+    const bool whole = work.bytes * static_cast<std::uint64_t>(c_.size()) > bytes_;  // No slices.
+    const auto place = [&](std::byte* own, int rank) -> std::byte* {
+      const int slice = whole ? 0 : options_.registers ? c_.rank() : rank;
+      auto* base = options_.registers ? static_cast<std::byte*>(control_.mapped(own, rank)) : own;
+      return base + static_cast<std::uint64_t>(slice) * work.bytes;
+    };
+    // A single source is the next rank's: it is not in this processor's cache.
+    for (int i = 0; i < work.sources; ++i) sources.push_back(place(input, work.sources == 1 ? next() : i));
+    for (int i = 0; i < work.targets; ++i) targets.push_back(place(output_, work.targets == 1 ? c_.rank() : i));
+  }
+
   // The busbw of the work alone: the faster of plain stores and stores past the caches.
   Result<double> limit(bool in_place) {
     const LimitWork work = limit_work(subject_, c_.size(), bytes_, in_place);
-    const bool over_itself = in_place && plan::reduces(collective_);
     std::vector<const std::byte*> sources;
     std::vector<std::byte*> targets;
-    for (int i = 0; i < work.sources; ++i) {
-      sources.push_back((over_itself ? output_ : input_) + static_cast<std::uint64_t>(i) * work.bytes);
-    }
-    for (int i = 0; i < work.targets; ++i) targets.push_back(output_ + static_cast<std::uint64_t>(i) * work.bytes);
+    find_streams(work, in_place, sources, targets);
     double least = 0;
     for (const bool past_caches : {false, true}) {
       const auto pass = [&]() -> Status {
@@ -331,7 +343,7 @@ Status measure(Communicator& control, const std::vector<Communicator*>& contende
     roots.clear();
     for (int rank = 0; rank < control.size(); ++rank) roots.push_back(rank);
   }
-  TRIREME_ASSIGN_OR_RETURN(Buffers buffers, make_buffers(contenders, options));
+  TRIREME_ASSIGN_OR_RETURN(Buffers buffers, make_buffers(control, contenders, options));
   // All contenders on one row, then the next.
   const auto measure_row = [&](DataType type, ReduceOp op, int root, std::uint64_t bytes) -> Status {
     double first_us = 0;

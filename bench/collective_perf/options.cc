@@ -21,7 +21,7 @@ constexpr const char* kExamples =
 
 struct Texts {
   std::string min_bytes = "32M", max_bytes, step_bytes = "1M", type = "float", op = "sum";
-  int factor = 1, root = 0, blocking = 1;
+  int factor = 1, root = 0, blocking = 1, registered = 0;
 };
 
 Result<std::uint64_t> bytes_flag(const char* flag, const std::string& text) {
@@ -96,6 +96,8 @@ Status check_numbers(const Texts& texts, const PerfOptions& options) {
   }
   if (texts.blocking != 0 && texts.blocking != 1)
     return invalid_argument(fmt::format("-z {}: expected 0 or 1", texts.blocking));
+  if (texts.registered != 0 && texts.registered != 1)
+    return invalid_argument(fmt::format("-R {}: expected 0 or 1", texts.registered));
   const std::vector<std::string> known = backend_names();
   for (const std::string& backend : options.backends()) {
     if (std::find(known.begin(), known.end(), backend) != known.end()) continue;
@@ -119,6 +121,8 @@ void declare(CLI::App& app, Texts& texts, PerfOptions& options) {
   app.add_option("-o,--op", texts.op, "Reduction, or all (default sum)");
   app.add_option("-r,--root", texts.root, "Root; -1: every rank in turn (default 0)");
   app.add_option("-z,--blocking", texts.blocking, "1: blocking calls; 0: asynchronous ones (default 1)");
+  app.add_option("-R,--local_register", texts.registered,
+                 "1: buffers in memory that the ranks of a host share (Communicator::allocate) (default 0)");
   app.add_option("-t,--nthreads", options.threads, "Ranks as threads, when this process is alone");
   app.add_option("-g,--ngpus", options.devices_per_thread, "Ranks per thread: multiplies -t");
   app.add_option("-J,--json", options.json_path, "Also write the rows to this file");
@@ -158,6 +162,7 @@ Result<PerfOptions> parse_perf_options(const Subject& subject, int argc, const c
   TRIREME_RETURN_IF_ERROR(check_numbers(texts, options));
   options.roots = {texts.root};
   options.blocking = texts.blocking == 1;
+  options.registers = texts.registered == 1;
   return options;
 }
 

@@ -36,6 +36,7 @@ struct PerfOptions {
   bool reproducible = false;
   bool limit = false;     // The same work without synchronisation, beside every row.
   bool rewrites = false;  // Inputs are written and outputs read between iterations.
+  bool registers = false;  // Buffers lie in windows of our communicator.
   bool pins = false;      // Each rank to a processor of its own.
   // All that are measured, each once.
   std::vector<std::string> backends() const;

@@ -31,6 +31,8 @@ const Algorithm* find_algorithm(std::string_view name);
 Plan make_plan(const Algorithm& algorithm, const Request& request);
 
 // The rows, each defined in its own file.
+extern const Algorithm kExchange;
+extern const Algorithm kSlices;
 extern const Algorithm kDirect;
 extern const Algorithm kPairwise;
 extern const Algorithm kRing;

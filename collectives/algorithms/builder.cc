@@ -75,6 +75,10 @@ Reference scratch(Affine slot) {
   return {Buffer::scratch, slot};
 }
 
+Reference posted(Affine chunk) {
+  return {Buffer::posted, chunk};
+}
+
 Op send(Reference source, Affine peer, Affine length) {
   Op op;
   op.kind = OpKind::send;
@@ -123,6 +127,54 @@ Op receive_after(Reference target, Reference own, Affine peer, Affine length, Wi
 Op receive_before(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish) {
   Op op = receive_after(target, own, peer, length, wire, finish);
   op.incoming_first = true;
+  return op;
+}
+
+Op post(Reference source, Affine length) {
+  Op op;
+  op.kind = OpKind::post;
+  op.length = length;
+  op.a = source;
+  return op;
+}
+
+Op post_nothing() {
+  return post({}, fixed(0));
+}
+
+Op fetch(Reference target, Reference source, Affine peer, Affine length) {
+  Op op = copy(target, source, length);
+  op.kind = OpKind::fetch;
+  op.peer = peer;
+  return op;
+}
+
+Op fetch_reduce(Reference target, Reference source, Affine length) {
+  Op op = copy(target, source, length, true);
+  op.kind = OpKind::fetch_reduce;
+  return op;
+}
+
+Op expose() {
+  Op op;
+  op.kind = OpKind::expose;
+  return op;
+}
+
+Op fence() {
+  Op op;
+  op.kind = OpKind::fence;
+  return op;
+}
+
+Op placed_at(int root, Op op) {
+  op.placement = Placement::there;
+  op.root = root;
+  return op;
+}
+
+Op placed_everywhere(Op op) {
+  op.placement = Placement::everywhere;
   return op;
 }
 

@@ -42,6 +42,8 @@ std::int32_t received_part(const Request& request, int source);
 Reference input(Affine chunk);
 Reference output(Affine chunk);
 Reference scratch(Affine slot);
+// Chunk `chunk` of what a peer has posted.
+Reference posted(Affine chunk);
 
 // The wire's representation follows from the buffer sent.
 Op send(Reference source, Affine peer, Affine length);
@@ -52,6 +54,18 @@ Op reduce(Reference target, Reference left, Reference right, Affine length, bool
 Op receive_after(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish = false);
 // target = incoming + own
 Op receive_before(Reference target, Reference own, Affine peer, Affine length, Wire wire, bool finish = false);
+
+// All others may fetch `source`; or, without one, know that this rank has come so far.
+Op post(Reference source, Affine length);
+Op post_nothing();
+Op fetch(Reference target, Reference source, Affine peer, Affine length);
+// target = what rank 0 has at `source` + what rank 1 has there + ...
+Op fetch_reduce(Reference target, Reference source, Affine length);
+Op expose();
+Op fence();
+// The same operation, whose target lies in the output of `root`, or of all ranks.
+Op placed_at(int root, Op op);
+Op placed_everywhere(Op op);
 
 // One pattern of messages usually serves several collectives: who sends to whom is the
 // same, what is added differs. An algorithm states its makers and asks which applies.

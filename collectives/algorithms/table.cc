@@ -5,19 +5,10 @@
 namespace trireme::plan {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array<Algorithm, 12> table = {
-      kDirect,
-      kRecursiveDoubling,
-      kRecursiveHalving,
-      kPairwise,
-      kRing,
-      kBinomialTree,
-      kDissemination,
-      kBruck,
-      kBinomialParts,
-      kPat,
-      kDoubleBinaryTree,
-      kHierarchical,
+  static const std::array<Algorithm, 14> table = {
+      kExchange,      kSlices, kDirect,           kRecursiveDoubling, kRecursiveHalving,
+      kPairwise,      kRing,   kBinomialTree,     kDissemination,     kBruck,
+      kBinomialParts, kPat,    kDoubleBinaryTree, kHierarchical,
   };
   return table;
 }

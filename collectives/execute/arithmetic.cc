@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/memory/api/streaming_copy.h"
+
 namespace trireme {
 namespace {
 constexpr std::size_t kBlock = 1024;  // Elements; three blocks of f32 fit the L1 cache.
@@ -49,6 +51,50 @@ void Arithmetic::combine(Target target, Operand left, Operand right, std::size_t
   if (wide_) return combine_wide(target, left, right, count, finish);
   reduce_elements_(target.data, left.data, right.data, count);
   if (finish) scale(target.data, count, type_);
+}
+
+// One block of the reduction, in cache: in `block`, unless there is nothing to compute.
+const std::byte* Arithmetic::combine_block(std::byte* block, float* wide, std::span<const std::byte* const> sources,
+                                           std::size_t first, std::size_t count, bool finish) const {
+  const std::size_t begin = first * element_bytes_;
+  if (sources.size() == 1 && !finish) return sources[0] + begin;
+  const bool in_floats = wide_ && sources.size() > 1;
+  const Target sum{in_floats ? reinterpret_cast<std::byte*>(wide) : block, in_floats};
+  if (sources.size() == 1) {
+    convert(sum, {sources[0] + begin, false}, count, finish);
+    return block;
+  }
+  combine(sum, {sources[0] + begin, false}, {sources[1] + begin, false}, count,
+          finish && !in_floats && sources.size() == 2);
+  for (std::size_t i = 2; i < sources.size(); ++i) {
+    combine(sum, {sum.data, in_floats}, {sources[i] + begin, false}, count,
+            finish && !in_floats && i + 1 == sources.size());
+  }
+  if (in_floats) store_wide({block, false}, wide, count, finish);
+  return block;
+}
+
+void Arithmetic::combine_all(std::span<const Destination> targets, std::span<const std::byte* const> sources,
+                             std::size_t count, bool finish) const {
+  alignas(64) std::byte block[kBlock * sizeof(double)];
+  alignas(64) float wide[kBlock];
+  const std::size_t elements = std::max<std::size_t>(1, sizeof block / 2 / std::max(element_bytes_, sizeof(float)));
+  bool past = false;
+  for (std::size_t first = 0; first < count; first += elements) {
+    const std::size_t part = std::min(elements, count - first);
+    const std::byte* result = combine_block(block, wide, sources, first, part, finish);
+    for (const Destination& target : targets) {
+      std::byte* to = target.data + first * element_bytes_;
+      if (to == result) continue;
+      if (target.past_caches) {
+        stream_copy_unfenced(to, result, part * element_bytes_);
+        past = true;
+      } else {
+        std::memcpy(to, result, part * element_bytes_);
+      }
+    }
+  }
+  if (past) streaming_fence();
 }
 
 void Arithmetic::store_wide(Target target, float* values, std::size_t count, bool finish) const {

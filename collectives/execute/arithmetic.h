@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include <trireme/base/data_type.h>
 #include <trireme/collectives/reduction.h>
@@ -40,11 +41,21 @@ class Arithmetic {
 
   // target = source. Pointers need their elements' alignment; equal or disjoint.
   void convert(Target target, Operand source, std::size_t count, bool finish) const;
+  // Each of `targets` = sources[0] (op) sources[1] (op) ..., in this order; of one source, a
+  // copy. All are elements; a target may be one of the sources.
+  struct Destination {
+    std::byte* data;
+    bool past_caches;  // Stored past this processor's caches: others will read it, or nobody soon.
+  };
+  void combine_all(std::span<const Destination> targets, std::span<const std::byte* const> sources, std::size_t count,
+                   bool finish) const;
   // target = left (op) right.
   void combine(Target target, Operand left, Operand right, std::size_t count, bool finish) const;
 
  private:
   void combine_wide(Target target, Operand left, Operand right, std::size_t count, bool finish) const;
+  const std::byte* combine_block(std::byte* block, float* wide, std::span<const std::byte* const> sources,
+                                 std::size_t first, std::size_t count, bool finish) const;
   void store_wide(Target target, float* values, std::size_t count, bool finish) const;
   void scale(void* data, std::size_t count, DataType type) const;
 

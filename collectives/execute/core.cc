@@ -20,14 +20,15 @@ Core::Core(std::shared_ptr<Engine> engine, std::uint64_t context, std::vector<in
       context_(context),
       members_(std::move(members)),
       survivors_(survivors),
+      rank_(static_cast<int>(std::find(members_.begin(), members_.end(), engine_->world().rank()) - members_.begin())),
+      shares_memory_(engine_->share_memory(members_)),
       selector_(engine_->network(is_one_host(engine_->world(), members_)), engine_->forced(),
                 engine_->tuning(is_one_host(engine_->world(), members_))),
       record_(std::make_shared<ActivityRecord>(context)),
       links_(members_.size()),
       offices_(members_.size()),
+      windows_(rank_),
       executor_(*this) {
-  const auto self = std::find(members_.begin(), members_.end(), engine_->world().rank());
-  rank_ = static_cast<int>(self - members_.begin());
   ranks_per_host_ = even_ranks_per_host(engine_->world(), members_);
   if (size() > 1 && engine_->is_guarded()) recorder_ = engine_->record_communicator(context_, rank_, members_);
   engine_->add(this, record_);
@@ -76,6 +77,7 @@ void Core::enqueue(OperationState& operation) {
   (last_ == nullptr ? first_ : last_->next) = &operation;
   last_ = &operation;
   ++queued_;
+  operation.windows = may_use_windows(operation);
   record(operation);
 }
 
@@ -111,6 +113,10 @@ bool Core::advance_collective() {
     complete_current();
     return true;
   }
+  if (executor_.declined()) {
+    restart_without_windows(operation);
+    return true;
+  }
   if (executor_.mismatch()) return handle_mismatch(*executor_.mismatch(), operation);
   if (!executor_.error().is_ok()) {
     report_unopened(executor_.error(), -1);
@@ -130,6 +136,7 @@ void Core::start_plan(OperationState& operation) {
   const CallDetails* details = operation.details.get();
   Staging* staging = details == nullptr ? nullptr : details->staging.get();
   if (staging != nullptr) staging->before();
+  current_plan_ = &plan;
   executor_.start(plan, operation.call, staging != nullptr ? staging->input : operation.input,
                   staging != nullptr ? staging->output : operation.output,
                   details == nullptr ? nullptr : details->custom.get());
@@ -268,14 +275,25 @@ Status Core::wait(OperationState& operation) {
   if (operation.done()) return operation.status();
   driving_.fetch_add(1);
   Doorbell& bell = engine_->fabric()->doorbell();
+  Patience patience(bell.policy());
   std::unique_lock lock(mutex_);
   while (!operation.done()) {
     const std::uint32_t seen = bell.value();
-    if (advance()) continue;
+    if (advance()) {
+      patience.renew();
+      continue;
+    }
+    // Channels ring whenever they move; who posts rings sleepers only.
+    const bool polls = executor_.uses_mailboxes();
+    if (polls && patience.pause()) continue;
+    if (polls) {
+      executor_.arm();
+      if (advance()) continue;
+    }
     const Deadline next = look_after(lock);
     if (operation.done()) break;
     lock.unlock();
-    bell.wait(seen, next);
+    polls ? bell.sleep(seen, next) : bell.wait(seen, next);
     lock.lock();
   }
   lock.unlock();
@@ -288,20 +306,32 @@ void Core::drive_together(const std::vector<Core*>& cores, const std::function<b
   if (cores.empty()) return;
   for (Core* core : cores) core->driving_.fetch_add(1);
   Doorbell& bell = cores.front()->engine_->fabric()->doorbell();
-  while (!done()) {
-    const std::uint32_t seen = bell.value();
+  Patience patience(bell.policy());
+  bool polls = false;  // Some core looks into mailboxes.
+  const auto advance_all = [&](bool arm) {
     bool moved = false;
+    polls = false;
     for (Core* core : cores) {
       const std::lock_guard lock(core->mutex_);
+      if (arm) core->executor_.arm();
       moved |= core->advance();
+      polls |= core->executor_.uses_mailboxes();
     }
-    if (moved) continue;
+    return moved;
+  };
+  while (!done()) {
+    const std::uint32_t seen = bell.value();
+    if (advance_all(false)) {
+      patience.renew();
+      continue;
+    }
+    if (polls && (patience.pause() || advance_all(true))) continue;
     Deadline next = Deadline::never();
     for (Core* core : cores) {
       std::unique_lock lock(core->mutex_);
       next = next.earlier(core->look_after(lock));
     }
-    if (!done()) bell.wait(seen, next);
+    if (!done()) polls ? bell.sleep(seen, next) : bell.wait(seen, next);
   }
   for (Core* core : cores) {
     core->driving_.fetch_sub(1);
@@ -330,6 +360,13 @@ bool Core::drive() {
   return moved;
 }
 
+bool Core::prepare_sleep() {
+  const std::lock_guard lock(mutex_);
+  if (driving_.load() > 0) return false;
+  executor_.arm();
+  return advance();
+}
+
 Deadline Core::look_after() {
   std::unique_lock lock(mutex_);
   if (driving_.load() > 0) return Deadline::never();
@@ -354,6 +391,7 @@ void Core::close() {
   closed_ = true;
   break_with(aborted("the communicator is closed"));
   links_.clear();
+  mailboxes_.reset();
   offices_.clear();
   open_offices_.clear();
 }

@@ -61,11 +61,16 @@ class Core final : public Drivable, private LinkTable {
   void abort(const std::string& reason);
   // Drives what is pending to its end (or its deadline), then lets go of everything.
   void close();
+  // Communicator's; allocate() waits for the other members.
+  Result<void*> allocate(std::size_t bytes);
+  Status deallocate(const void* memory);
+  void* mapped(const void* memory, int rank) const;
   // What is pending is from now on also the progress thread's to drive.
   void leave_to_progress_thread();
 
   bool wants_driving() const override;
   bool drive() override;
+  bool prepare_sleep() override;
   Deadline look_after() override;
 
  private:
@@ -81,12 +86,20 @@ class Core final : public Drivable, private LinkTable {
     }
   };
 
+  Status await_memory(const std::vector<std::shared_ptr<PeerMemory>>& peers, std::size_t bytes);
+  Result<std::vector<std::shared_ptr<PeerMemory>>> exchange_memory(std::uint64_t context, SharedHeap& heap,
+                                                                   const void* memory);
+
   // All below with mutex_ held.
   Result<Link*> link(int peer) override;
+  Result<Mailboxes*> mailboxes() override;
+  const Windows& windows() const override { return windows_; }
   Result<PostOffice*> post_office(int peer);
   const CompiledPlan& compiled(const OperationState& operation);
-  std::unique_ptr<CompiledPlan> compile(const Call& call, const CallDetails* details) const;
+  std::unique_ptr<CompiledPlan> compile(const Call& call, const plan::Request& request) const;
   void start_plan(OperationState& operation);
+  bool may_use_windows(const OperationState& operation) const;
+  void restart_without_windows(const OperationState& operation);
   bool advance();
   bool advance_collective();
   bool advance_messages();
@@ -118,8 +131,9 @@ class Core final : public Drivable, private LinkTable {
   const std::uint64_t context_;
   const std::vector<int> members_;
   const bool survivors_;
-  int rank_ = 0;
+  const int rank_;
   int ranks_per_host_ = 0;
+  const bool shares_memory_;  // All members map each other's memory.
   Selector selector_;
   std::shared_ptr<ActivityRecord> record_;
   std::shared_ptr<RecorderChannel> recorder_;  // Null when we are alone: calls are copies.
@@ -138,7 +152,11 @@ class Core final : public Drivable, private LinkTable {
   std::vector<std::size_t> open_offices_;  // Peers that have one.
   std::vector<OperationState*> to_self_;   // Messages to ourselves that wait for their other half.
   std::unordered_map<PlanKey, std::unique_ptr<CompiledPlan>, PlanKeyHash> plans_;
+  std::unique_ptr<Mailboxes> mailboxes_;  // Once a plan uses them.
+  Windows windows_;
+  std::uint64_t allocations_ = 0;
   Executor executor_;
+  const CompiledPlan* current_plan_ = nullptr;  // The executor's, as it was started first.
   Status broken_;
   std::uint64_t failures_seen_ = 0;
   bool closed_ = false;

@@ -1,4 +1,5 @@
 // The plans of a communicator: made when first needed, then kept.
+#include <algorithm>
 #include <string_view>
 
 #include <trireme/base/hash.h>
@@ -9,12 +10,18 @@ namespace trireme {
 namespace {
 
 constexpr std::size_t kMostCachedPlans = 512;
+constexpr std::uint64_t kWindowsBit = 0x80;  // Of a key; kinds are fewer.
 
 std::uint64_t hash_counts(const std::vector<std::int64_t>& counts, const std::vector<std::int64_t>& more) {
   const auto bytes = [](const std::vector<std::int64_t>& list) {
     return std::string_view(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(std::int64_t));
   };
   return hash64(bytes(counts)) ^ hash64(bytes(more)) * 0x9e3779b97f4a7c15u;
+}
+
+bool uses_windows(const plan::Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(),
+                     [](const plan::Op& op) { return op.kind == plan::OpKind::expose; });
 }
 
 }  // namespace
@@ -30,6 +37,7 @@ plan::Request Core::request_of(const Call& call, const CallDetails* details) con
   request.wide = plan::reduces(request.collective) && !custom && is_wide_reduction(call.type, call.op);
   request.ordered = call.combining == Combining::custom_in_order;
   request.ranks_per_host = ranks_per_host_;
+  request.shared_memory = shares_memory_;
   if (!is_uneven(call.kind) || details == nullptr) return request;
   request.counts = details->counts;
   request.receive_counts = details->receive_counts;
@@ -41,8 +49,9 @@ plan::Request Core::request_of(const Call& call, const CallDetails* details) con
 const CompiledPlan& Core::compiled(const OperationState& operation) {
   const CallDetails* details = operation.details.get();
   const Call& call = details != nullptr && details->staging ? details->staging->executed : operation.call;
-  PlanKey key{static_cast<std::uint64_t>(call.kind) | static_cast<std::uint64_t>(call.type) << 8 |
-                  static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.combining) << 24 |
+  PlanKey key{static_cast<std::uint64_t>(call.kind) | (operation.windows ? kWindowsBit : 0) |
+                  static_cast<std::uint64_t>(call.type) << 8 | static_cast<std::uint64_t>(call.op) << 16 |
+                  static_cast<std::uint64_t>(call.combining) << 24 |
                   static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32,
               call.count};
   const bool uneven = is_uneven(call.kind);
@@ -53,11 +62,12 @@ const CompiledPlan& Core::compiled(const OperationState& operation) {
     return *found->second;
   }
   if (plans_.size() >= kMostCachedPlans) plans_.clear();  // Nothing runs while a plan is made.
-  return *plans_.insert_or_assign(key, compile(call, details)).first->second;
+  plan::Request request = request_of(call, details);
+  request.windows = operation.windows;
+  return *plans_.insert_or_assign(key, compile(call, request)).first->second;
 }
 
-std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails* details) const {
-  const plan::Request request = request_of(call, details);
+std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const plan::Request& request) const {
   const plan::Algorithm* algorithm = selector_.choose(request);
   selector_.log_choice(request);
   auto plan = std::make_unique<CompiledPlan>();
@@ -68,6 +78,11 @@ std::unique_ptr<CompiledPlan> Core::compile(const Call& call, const CallDetails*
                         static_cast<std::size_t>(plan->program.slot_elements) * plan->arithmetic.bytes_of(true);
   plan->counts = request.counts;
   plan->receive_counts = request.receive_counts;
+  if (uses_windows(plan->program)) {
+    plan::Request other = request;
+    other.windows = false;
+    plan->without_windows = compile(call, other);
+  }
   return plan;
 }
 

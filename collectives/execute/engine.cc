@@ -15,7 +15,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::uint32_t kWireVersion = 2;
+constexpr std::uint32_t kWireVersion = 4;
 constexpr std::int64_t kDefaultTimeoutMs = 60'000;
 constexpr std::int64_t kLongestTimeoutMs = std::int64_t{30} * 24 * 3600 * 1000;
 // A hand-over between ranks that share a core costs a sleep and a wake-up.
@@ -105,6 +105,12 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
   writer.bytes(forced);
   writer.u8(reproducible_ ? 1 : 0);
   const std::string tuning = load_tuning();
+  std::vector<int> sharing;
+  for (int rank = 0; rank < world_->size(); ++rank) {
+    if (rank != world_->rank() && fabric_->shares_memory(rank)) sharing.push_back(rank);
+  }
+  writer.u32(static_cast<std::uint32_t>(sharing.size()));
+  for (const int rank : sharing) writer.u32(static_cast<std::uint32_t>(rank));
   writer.u64(hash64(tuning));
   writer.bytes(world_->rank() == 0 ? tuning : std::string());
   for (const Figures* figures : {&inside, &across}) {
@@ -121,6 +127,9 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
     const std::uint32_t version = reader.u32();
     const std::string theirs = reader.string();
     const bool reproducible = reader.u8() != 0;
+    std::vector<int>& partners = sharing_.emplace_back();
+    const std::uint32_t count = reader.u32();
+    for (std::uint32_t i = 0; i < count && !reader.failed(); ++i) partners.push_back(static_cast<int>(reader.u32()));
     const std::uint64_t hash = reader.u64();
     const std::string table = reader.string();
     if (rank == 0 && !reader.failed()) use_tuning(hash, table, tuning);
@@ -151,6 +160,16 @@ Status Engine::agree(std::int64_t ordinal, const std::string& forced) {
   across_ = across.network();
   first_context_ = hash64(fmt::format("trireme/communicator/{}", ordinal)) & ~std::uint64_t{1};
   return {};
+}
+
+bool Engine::share_memory(const std::vector<int>& members) const {
+  if (fabric_ == nullptr || members.size() < 2) return false;
+  return std::all_of(members.begin(), members.end(), [&](int member) {
+    const std::vector<int>& partners = sharing_[static_cast<std::size_t>(member)];  // Ascending.
+    return std::all_of(members.begin(), members.end(), [&](int other) {
+      return other == member || std::binary_search(partners.begin(), partners.end(), other);
+    });
+  });
 }
 
 // What the numbers in the flight recorder stand for.
@@ -270,6 +289,8 @@ bool Engine::wait_for_work() {
 }
 
 bool Engine::any_wants_driving() const {
+  // A message of one rank alone to itself waits for its other half: nobody can drive it.
+  if (fabric_ == nullptr) return false;
   return std::any_of(drivables_.begin(), drivables_.end(),
                      [](const Drivable* drivable) { return drivable->wants_driving(); });
 }
@@ -281,7 +302,7 @@ void Engine::run() {
     const std::uint32_t seen = bell.value();
     Deadline next = Deadline::never();
     if (drive_all(false, next)) continue;
-    drive_all(true, next);
+    if (drive_all(true, next)) continue;
     if (!next.is_never()) bell.wait(seen, next);
   }
 }
@@ -296,6 +317,7 @@ bool Engine::drive_all(bool look_after, Deadline& next) {
     in_use_ = drivable;
     lock.unlock();
     if (look_after) {
+      moved |= drivable->prepare_sleep();
       next = next.earlier(drivable->look_after());
     } else {
       moved |= drivable->drive();

@@ -36,6 +36,9 @@ class Drivable {
   virtual bool wants_driving() const = 0;
   // Advances without waiting. Returns true when anything moved.
   virtual bool drive() = 0;
+  // The driver is about to sleep: peers ring it from now on. Advances once more; returns
+  // true when anything moved.
+  virtual bool prepare_sleep() = 0;
   // Nothing moved: looks after deadlines. Returns when to look again.
   virtual Deadline look_after() = 0;
 };
@@ -61,6 +64,8 @@ class Engine {
   std::shared_ptr<const TuningTable> tuning(bool one_host) const { return one_host ? tuning_ : nullptr; }
   // Agreed figures for members of one host, or of several.
   const plan::Network& network(bool one_host) const { return one_host ? inside_ : across_; }
+  // All members map each other's memory. Equal on all ranks.
+  bool share_memory(const std::vector<int>& members) const;
   std::uint64_t first_context() const { return first_context_; }
   const std::vector<std::string>& names() const { return names_; }  // Of all world ranks.
 
@@ -108,6 +113,7 @@ class Engine {
   plan::Network across_;
   std::uint64_t first_context_ = 0;
   std::vector<std::string> names_;
+  std::vector<std::vector<int>> sharing_;  // By rank, whose memory it can map.
   std::atomic<std::uint64_t> failures_{0};
 
   mutable std::mutex records_mutex_;

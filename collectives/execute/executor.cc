@@ -15,6 +15,9 @@ constexpr std::size_t kScratchAlignment = 64;
 bool is_accumulator(Buffer buffer) {
   return buffer == Buffer::scratch;
 }
+bool is_shared(const plan::Op& op) {
+  return op.kind >= OpKind::post || op.placement != plan::Placement::here;
+}
 }  // namespace
 
 void Executor::start(const CompiledPlan& plan, const Call& call, const void* input, void* output,
@@ -43,8 +46,14 @@ void Executor::reset() {
   runs_.clear();
   open_ = 0;
   done_ = false;
+  declined_ = false;
+  mailboxes_ = nullptr;
   error_ = {};
   mismatch_.reset();
+}
+
+void Executor::arm() {
+  if (mailboxes_ != nullptr && mailboxes_->ready()) mailboxes_->arm();
 }
 
 std::byte* Executor::resolve(const plan::Reference& reference) const {
@@ -58,6 +67,8 @@ std::byte* Executor::resolve(const plan::Reference& reference) const {
       return const_cast<std::byte*>(input_) + static_cast<std::size_t>(program.input.part(chunk).begin) * element;
     case Buffer::output:
       return output_ + static_cast<std::size_t>(program.output.part(chunk).begin) * element;
+    case Buffer::posted:  // Lies with its peer.
+      return nullptr;
     case Buffer::scratch:
       return scratch_ + static_cast<std::size_t>(program.slot_begin(chunk)) * arithmetic_.bytes_of(true);
   }
@@ -65,10 +76,13 @@ std::byte* Executor::resolve(const plan::Reference& reference) const {
 }
 
 bool Executor::prepare(const plan::Op& op, Run& run) {
-  run = {&op, nullptr, -1, resolve(op.target), resolve(op.a), resolve(op.b), 0, 0, false};
-  run.elements = static_cast<std::size_t>(plan_->program.elements(op.length.at(cursor_.iteration()), op.span));
-  if (op.kind != OpKind::send && op.kind != OpKind::receive && op.kind != OpKind::receive_reduce) return true;
-  run.peer = op.peer.at(cursor_.iteration());
+  run = {&op, nullptr, -1, resolve(op.target), resolve(op.a), resolve(op.b), 0, 0, 0, false, false};
+  if (!plan::synchronizes(op)) {
+    run.elements = static_cast<std::size_t>(plan_->program.elements(op.length.at(cursor_.iteration()), op.span));
+  }
+  if (plan::has_peer(op)) run.peer = op.peer.at(cursor_.iteration());
+  if (is_shared(op)) return prepare_shared(run);
+  if (!plan::has_peer(op)) return true;
   auto link = links_.link(run.peer);
   if (!link.is_ok()) {
     error_ = link.status();
@@ -91,13 +105,19 @@ void Executor::enter_round() {
 }
 
 bool Executor::sweep() {
-  if (!error_.is_ok() || mismatch_ || done_ || plan_ == nullptr) return false;
+  const bool moved = sweep_once();
+  if (moved && mailboxes_ != nullptr) mailboxes_->disarm();  // Awake again.
+  return moved;
+}
+
+bool Executor::sweep_once() {
+  if (!error_.is_ok() || mismatch_ || done_ || declined_ || plan_ == nullptr) return false;
   if (cursor_.at_end()) return finish_drained();
   bool moved = false;
   for (Run& run : runs_) {
     if (run.done) continue;
     moved |= step(run);
-    if (mismatch_) return true;
+    if (mismatch_ || declined_) return true;
     if (run.done) --open_;
   }
   if (open_ > 0) return moved;
@@ -127,8 +147,13 @@ bool Executor::step(Run& run) {
     case OpKind::receive:
     case OpKind::receive_reduce:
       return step_receive(run);
+    case OpKind::post:
+      return step_post(run);
+    case OpKind::expose:
+    case OpKind::fence:
+      return step_synchronize(run);
     default:
-      return step_local(run);
+      return is_shared(*run.op) ? step_fetch(run) : step_local(run);
   }
 }
 
@@ -213,8 +238,12 @@ bool Executor::step_local(Run& run) {
 std::vector<WaitEdge> Executor::waiting_for(std::size_t limit) const {
   std::vector<WaitEdge> edges;
   for (const Run& run : runs_) {
-    if (run.done || run.peer < 0 || edges.size() >= limit) continue;
-    edges.push_back({run.peer, run.op->kind != OpKind::send});
+    if (run.done || edges.size() >= limit) continue;
+    if (is_shared(*run.op)) {
+      add_waits(run, limit, edges);
+    } else if (run.peer >= 0) {
+      edges.push_back({run.peer, run.op->kind != OpKind::send});
+    }
   }
   if (plan_ != nullptr && cursor_.at_end() && !done_) {
     for (const auto& [peer, link] : used_) {
@@ -229,6 +258,9 @@ std::optional<Executor::BrokenLink> Executor::broken_link() const {
     if (run.done || run.link == nullptr) continue;
     Status status = run.link->channel().status();
     if (!status.is_ok()) return BrokenLink{run.peer, std::move(status)};
+  }
+  if (mailboxes_ != nullptr && !mailboxes_->ready()) {
+    if (auto [peer, status] = mailboxes_->failure(); !status.is_ok()) return BrokenLink{peer, std::move(status)};
   }
   for (const auto& [peer, link] : used_) {
     Status status = link->channel().status();

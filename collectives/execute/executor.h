@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "collectives/execute/arithmetic.h"
 #include "collectives/execute/call.h"
 #include "collectives/execute/link.h"
+#include "collectives/execute/mailboxes.h"
+#include "collectives/execute/windows.h"
 #include "collectives/plan/api/cursor.h"
 
 namespace trireme {
@@ -29,13 +32,19 @@ struct CompiledPlan {
   // Of uneven parts, which a cache's key has as a hash only.
   std::vector<std::int64_t> counts;
   std::vector<std::int64_t> receive_counts;
+  // What runs instead where a buffer of some rank lies in no window; set for plans that need
+  // them all to.
+  std::unique_ptr<CompiledPlan> without_windows;
 };
 
-// The links of a communicator, opened when first used.
+// The links of a communicator, opened when first used, and what its ranks share on a host.
 class LinkTable {
  public:
   virtual ~LinkTable() = default;
   virtual Result<Link*> link(int peer) = 0;
+  // REQUIRES: the ranks share the memory of one host.
+  virtual Result<Mailboxes*> mailboxes() = 0;
+  virtual const Windows& windows() const = 0;
 };
 
 // Another rank's call that is not ours.
@@ -59,8 +68,15 @@ class Executor {
   // until done() or reset().
   void start(const CompiledPlan& plan, const Call& call, const void* input, void* output,
              const CustomReduction* custom = nullptr);
-  // Returns true when anything moved. After an error or a mismatch nothing moves.
+  // Returns true when anything moved. After an error or a mismatch, or once declined,
+  // nothing moves.
   bool sweep();
+  // Some rank's buffers lie in no window: all ranks know it, and the plan cannot run.
+  bool declined() const { return declined_; }
+  // What is waited for comes into mailboxes, and rings nobody who is awake.
+  bool uses_mailboxes() const { return mailboxes_ != nullptr; }
+  // Before sleeping: from now on posts ring this rank. Sweep once more after it.
+  void arm();
   bool active() const { return plan_ != nullptr; }
   // True when all is done and everything sent has left this process.
   bool done() const { return done_; }
@@ -87,16 +103,44 @@ class Executor {
     const std::byte* a;
     const std::byte* b;
     std::size_t elements;
-    std::size_t moved;  // Bytes of a transfer with padding; elements of local work.
+    std::size_t moved;     // Bytes of a transfer with padding; elements of local work.
+    std::uint64_t number;  // Of the posts that are fetched or waited for.
+    bool posted;           // This rank has made its post of an expose or a fence.
     bool done;
   };
+  // What an expose posts: where the input and the output lie, if in windows.
+  struct Exposure {
+    std::uint32_t in_windows = 0;  // 0 or 1.
+    std::uint32_t input_window = 0;
+    std::uint32_t output_window = 0;
+    std::uint32_t reserved = 0;
+    std::uint64_t input_offset = 0;
+    std::uint64_t output_offset = 0;
+  };
+  // Another rank's input and output, where they are exposed.
+  struct Exposed {
+    std::byte* input = nullptr;
+    std::byte* output = nullptr;
+  };
+  bool sweep_once();
   void enter_round();
   bool prepare(const plan::Op& op, Run& run);
+  bool prepare_shared(Run& run);
   std::byte* resolve(const plan::Reference& reference) const;
   bool step(Run& run);
   bool step_send(Run& run);
   bool step_receive(Run& run);
   bool step_local(Run& run);
+  bool step_post(Run& run);
+  bool step_synchronize(Run& run);
+  bool step_fetch(Run& run);
+  bool has_arrived(const Run& run);
+  bool check_post(int rank, std::uint64_t number);
+  Exposure own_exposure() const;
+  void take_exposures(std::uint64_t number);
+  void find_sources(const Run& run);
+  void find_targets(const Run& run);
+  void add_waits(const Run& run, std::size_t limit, std::vector<WaitEdge>& edges) const;
   bool finish_drained();
   const SignedCall& signed_call(const Run& run, SignedCall& room) const;
 
@@ -113,6 +157,11 @@ class Executor {
   std::vector<std::pair<int, Link*>> used_;  // Links sent to in this call.
   std::size_t open_ = 0;                     // Operations of the round not done.
   bool done_ = false;
+  bool declined_ = false;
+  Mailboxes* mailboxes_ = nullptr;  // Once the program has used them.
+  std::vector<Exposed> exposed_;    // By rank, after an expose.
+  std::vector<const std::byte*> sources_;
+  std::vector<Arithmetic::Destination> targets_;
   Status error_;
   std::optional<CallMismatch> mismatch_;
 };

@@ -33,6 +33,7 @@ struct OperationState {
   // tsc_now() when it was started, and then whenever somebody looked and bytes of it had
   // moved since the last look. Its deadline counts from here.
   std::uint64_t progress_ticks = 0;
+  bool windows = false;                  // Its buffers may lie in windows, on all ranks alike.
   bool moved = false;                    // Bytes have moved since progress_ticks.
   RecorderChannel* recorder = nullptr;   // Told of its end; may be null.
   std::uint64_t record = 0;              // Its index there.

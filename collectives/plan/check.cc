@@ -8,7 +8,8 @@
 
 #include "collectives/plan/api/cursor.h"
 #include "collectives/plan/check_shape.h"
-#include "collectives/plan/memory.h"
+#include "collectives/plan/check_shared.h"
+#include "collectives/plan/machine.h"
 
 namespace trireme::plan {
 namespace {
@@ -19,20 +20,6 @@ bool is_send(const Op& op) {
 bool is_receive(const Op& op) {
   return op.kind == OpKind::receive || op.kind == OpKind::receive_reduce;
 }
-
-// One rank in execution.
-struct Machine {
-  Machine(const Request& request, const Program& code, bool in_place)
-      : program(&code), memory(request, code, in_place), cursor(code), knowledge(request.ranks) {
-    knowledge.insert(code.rank);
-  }
-  const Program* program;
-  Memory memory;
-  Cursor cursor;
-  std::vector<bool> done;      // Of the operations of the current round.
-  RankSet knowledge;           // Ranks whose beginning is known to lie in the past.
-  RankSet knowledge_at_round;  // As of the start of the round.
-};
 
 class Checker {
  public:
@@ -58,24 +45,14 @@ class Checker {
   Status execute();
   Result<bool> step(Machine& machine);
   Result<bool> try_op(Machine& machine, std::size_t index);
+  Status compute(Machine& machine, const Op& op);
   Status transfer(Machine& receiver, const Op& op, Machine& sender, const Op& send);
-  Status store(Machine& machine, const Op& op, std::int32_t i, Value value);
-  Result<Value> read(const Machine& machine, const Reference& reference, std::int32_t i) const;
-  Result<Value> combine(const Value& left, const Value& right) const;
   Status deadlock() const;
   Status check_results() const;
-  std::string where(const Machine& machine) const {
-    return fmt::format("rank {}, loop {}, iteration {}, round {}", machine.program->rank, machine.cursor.loop(),
-                       machine.cursor.iteration(), machine.cursor.round());
-  }
-  // Elements of chunk `i` of the operation's span.
-  static std::int64_t part_size(const Machine& machine, const Op& op, std::int32_t i) {
-    return machine.program->partition.part(op.length.at(machine.cursor.iteration()) + i).size();
-  }
-
   const Plan& plan_;
   bool in_place_;
   std::vector<Machine> machines_;
+  SharedMemoryRules shared_{plan_.request, machines_};
   std::map<std::pair<int, int>, bool> edge_used_;
 };
 
@@ -85,7 +62,7 @@ Status Checker::enter_round(Machine& machine) {
   machine.knowledge_at_round = machine.knowledge;
   for (const Op& op : machine.cursor.ops()) {
     Status status = check_op(machine, op);
-    if (!status.is_ok()) return status.with_context(where(machine));
+    if (!status.is_ok()) return status.with_context(machine.where());
   }
   return check_conflicts(machine);
 }
@@ -98,20 +75,28 @@ Status Checker::check_op(const Machine& machine, const Op& op) const {
   if (op.span < 1 || part < 0 || part + op.span > program.partition.chunks) {
     return invalid_argument(fmt::format("length of {} parts from {} on", op.span, part));
   }
-  if (is_send(op) || is_receive(op)) {
+  if (has_peer(op)) {
     const std::int32_t peer = op.peer.at(iteration);
     if (peer < 0 || peer >= plan_.request.ranks || peer == program.rank) {
       return invalid_argument(fmt::format("peer {} is not another rank of {}", peer, plan_.request.ranks));
     }
   }
-  const bool needs_target = op.kind != OpKind::send;
-  const bool needs_a = op.kind != OpKind::receive;
+  const bool needs_target = op.kind != OpKind::send && op.kind != OpKind::post && !synchronizes(op);
+  const bool needs_a = op.kind != OpKind::receive && !synchronizes(op);
   const bool needs_b = op.kind == OpKind::reduce;
+  const bool may_lack_a = op.kind == OpKind::post;
   const std::pair<const Reference*, bool> uses[] = {{&op.target, needs_target}, {&op.a, needs_a}, {&op.b, needs_b}};
   for (const auto& [reference, needed] : uses) {
-    if ((reference->buffer != Buffer::none) != needed) return invalid_argument("an operand is missing or superfluous");
-    if (needed) TRIREME_RETURN_IF_ERROR(check_reference(machine, op, *reference));
+    const bool given = reference->buffer != Buffer::none;
+    if (given != needed && !(reference == &op.a && may_lack_a)) {
+      return invalid_argument("an operand is missing or superfluous");
+    }
+    // What others have is looked at when it is there.
+    const bool elsewhere =
+        (reference == &op.a && fetches(op)) || (reference == &op.target && op.placement != Placement::here);
+    if (given && !elsewhere) TRIREME_RETURN_IF_ERROR(check_reference(machine, op, *reference));
   }
+  if (uses_shared_memory(op)) TRIREME_RETURN_IF_ERROR(check_shared_op(plan_.request, program, op, iteration));
   if (needs_target && op.target.buffer == Buffer::input) return invalid_argument("writes the input");
   if (op.finish && op.target.buffer != Buffer::output) return invalid_argument("finishes elsewhere than in the output");
   if (is_send(op) && (op.wire == Wire::accumulator) != (op.a.buffer == Buffer::scratch)) {
@@ -129,7 +114,7 @@ Status Checker::check_reference(const Machine& machine, const Op& op, const Refe
     auto cell = machine.memory.cell(reference, iteration, i);
     if (!cell.is_ok()) return cell.status();
     const std::int64_t capacity = machine.memory.capacity(reference, iteration, i);
-    const std::int64_t elements = part_size(machine, op, i);
+    const std::int64_t elements = machine.part_size(op, i);
     const bool exact = reference.buffer != Buffer::scratch || op.span > 1;
     if (exact ? capacity != elements : capacity < elements) {
       return invalid_argument(fmt::format("{} elements for a chunk of {}", elements, capacity));
@@ -153,17 +138,20 @@ Status Checker::check_conflicts(const Machine& machine) const {
   std::map<std::size_t, std::size_t> writer;
   std::map<std::pair<int, bool>, std::size_t> channels;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const bool writes = ops[i].target.buffer != Buffer::none && !is_overlaid_copy(machine, ops[i]);
+    const bool writes = ops[i].target.buffer != Buffer::none && ops[i].placement == Placement::here &&
+                        !is_overlaid_copy(machine, ops[i]);
     for (std::int32_t k = 0; writes && k < ops[i].span; ++k) {
       const std::size_t cell = machine.memory.cell(ops[i].target, iteration, k).value();
-      if (!writer.emplace(cell, i).second) return invalid_argument(where(machine) + ": two operations write one chunk");
+      if (!writer.emplace(cell, i).second)
+        return invalid_argument(machine.where() + ": two operations write one chunk");
     }
     if (!is_send(ops[i]) && !is_receive(ops[i])) continue;
     if (!channels.emplace(std::pair(ops[i].peer.at(iteration), is_send(ops[i])), i).second) {
-      return invalid_argument(where(machine) + ": two messages of one direction between two ranks in one round");
+      return invalid_argument(machine.where() + ": two messages of one direction between two ranks in one round");
     }
   }
   for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (fetches(ops[i])) continue;  // From elsewhere.
     for (const Reference* reference : {&ops[i].a, &ops[i].b}) {
       for (std::int32_t k = 0; reference->buffer != Buffer::none && k < ops[i].span; ++k) {
         auto found = writer.find(machine.memory.cell(*reference, iteration, k).value());
@@ -171,7 +159,7 @@ Status Checker::check_conflicts(const Machine& machine) const {
         const bool own = found != writer.end() && found->second == i &&
                          found->first == machine.memory.cell(ops[i].target, iteration, k).value();
         if (found != writer.end() && !own) {
-          return invalid_argument(where(machine) + ": a chunk is overwritten while another operation reads it");
+          return invalid_argument(machine.where() + ": a chunk is overwritten while another operation reads it");
         }
       }
     }
@@ -221,23 +209,38 @@ Result<bool> Checker::try_op(Machine& machine, std::size_t index) {
       if (!is_send(ops[i]) || sender.done[i]) continue;
       if (ops[i].peer.at(sender.cursor.iteration()) != machine.program->rank) continue;
       Status status = transfer(machine, op, sender, ops[i]);
-      if (!status.is_ok()) return status.with_context(where(machine));
+      if (!status.is_ok()) return status.with_context(machine.where());
       sender.done[i] = machine.done[index] = true;
       return true;
     }
     return false;
   }
-  for (std::int32_t i = 0; i < op.span; ++i) {
-    auto value = read(machine, op.a, i);
-    if (value.is_ok() && op.kind == OpKind::reduce) {
-      auto right = read(machine, op.b, i);
-      value = right.is_ok() ? combine(value.value(), right.value()) : right;
-    }
-    Status status = value.is_ok() ? store(machine, op, i, std::move(value).value()) : value.status();
-    if (!status.is_ok()) return status.with_context(where(machine));
+  if (uses_shared_memory(op)) {
+    auto did = shared_.try_op(machine, op);
+    if (!did.is_ok()) return did.status().with_context(machine.where());
+    machine.done[index] = did.value();
+    return did;
   }
+  Status status = compute(machine, op);
+  if (!status.is_ok()) return status.with_context(machine.where());
   machine.done[index] = true;
   return true;
+}
+
+// A copy or a reduction within the rank.
+Status Checker::compute(Machine& machine, const Op& op) {
+  const std::int32_t iteration = machine.cursor.iteration();
+  TRIREME_RETURN_IF_ERROR(shared_.note_local(machine, op));
+  for (std::int32_t i = 0; i < op.span; ++i) {
+    auto value = read_value(machine, op.a, iteration, i);
+    if (value.is_ok() && op.kind == OpKind::reduce) {
+      auto right = read_value(machine, op.b, iteration, i);
+      value = right.is_ok() ? combine_values(plan_.request, value.value(), right.value()) : right;
+    }
+    if (!value.is_ok()) return value.status();
+    TRIREME_RETURN_IF_ERROR(store_value(plan_.request, machine, op, iteration, i, std::move(value).value()));
+  }
+  return {};
 }
 
 Status Checker::transfer(Machine& receiver, const Op& op, Machine& sender, const Op& send) {
@@ -248,10 +251,10 @@ Status Checker::transfer(Machine& receiver, const Op& op, Machine& sender, const
   }
   std::int64_t elements = 0;
   for (std::int32_t i = 0; i < op.span; ++i) {
-    elements += part_size(receiver, op, i);
-    if (part_size(receiver, op, i) == part_size(sender, send, i)) continue;
-    return invalid_argument(fmt::format("receives {} elements, but rank {} sends {}", part_size(receiver, op, i),
-                                        sender.program->rank, part_size(sender, send, i)));
+    elements += receiver.part_size(op, i);
+    if (receiver.part_size(op, i) == sender.part_size(send, i)) continue;
+    return invalid_argument(fmt::format("receives {} elements, but rank {} sends {}", receiver.part_size(op, i),
+                                        sender.program->rank, sender.part_size(send, i)));
   }
   // An empty message is seen by its signature alone, which an edge carries once.
   bool& used = edge_used_[{sender.program->rank, receiver.program->rank}];
@@ -259,53 +262,16 @@ Status Checker::transfer(Machine& receiver, const Op& op, Machine& sender, const
   used = true;
   if (plan_.request.collective == Collective::barrier) return {};
   for (std::int32_t i = 0; i < op.span; ++i) {
-    TRIREME_ASSIGN_OR_RETURN(Value value, read(sender, send.a, i));
+    TRIREME_ASSIGN_OR_RETURN(Value value, read_value(sender, send.a, sender.cursor.iteration(), i));
     if (op.kind == OpKind::receive_reduce) {
-      TRIREME_ASSIGN_OR_RETURN(const Value own, read(receiver, op.a, i));
-      auto combined = op.incoming_first ? combine(value, own) : combine(own, value);
+      TRIREME_ASSIGN_OR_RETURN(const Value own, read_value(receiver, op.a, receiver.cursor.iteration(), i));
+      auto combined =
+          op.incoming_first ? combine_values(plan_.request, value, own) : combine_values(plan_.request, own, value);
       if (!combined.is_ok()) return combined.status();
       value = std::move(combined).value();
     }
-    TRIREME_RETURN_IF_ERROR(store(receiver, op, i, std::move(value)));
+    TRIREME_RETURN_IF_ERROR(store_value(plan_.request, receiver, op, receiver.cursor.iteration(), i, std::move(value)));
   }
-  return {};
-}
-
-Result<Value> Checker::read(const Machine& machine, const Reference& reference, std::int32_t i) const {
-  const Value& value = machine.memory.value(machine.memory.cell(reference, machine.cursor.iteration(), i).value());
-  if (!value.readable)
-    return invalid_argument(fmt::format("rank {} reads a chunk before it is written", machine.program->rank));
-  return value;
-}
-
-Result<Value> Checker::combine(const Value& left, const Value& right) const {
-  if (left.chunk != right.chunk)
-    return invalid_argument(fmt::format("combines chunks {} and {}", left.chunk, right.chunk));
-  if (left.finished || right.finished) return invalid_argument("combines a finished value");
-  if (left.contributions.intersects(right.contributions)) return invalid_argument("a contribution is counted twice");
-  if (plan_.request.ordered && left.contributions.last() > right.contributions.first()) {
-    return invalid_argument("combines a rank's contribution in front of a lower rank's");
-  }
-  Value value = left;
-  value.contributions.add(right.contributions);
-  value.expression = combined_expression(left.expression, right.expression);
-  return value;
-}
-
-Status Checker::store(Machine& machine, const Op& op, std::int32_t i, Value value) {
-  if (op.finish) {
-    if (!reduces(plan_.request.collective)) return invalid_argument("finishes though nothing is reduced");
-    if (value.finished) return invalid_argument("finishes twice");
-    if (value.contributions != machine.memory.required(value.chunk)) {
-      return invalid_argument(fmt::format("finishes with {} contributions", value.contributions.size()));
-    }
-    value.finished = true;
-  }
-  const bool partial = value.contributions.size() > 1 && !value.finished;
-  if (plan_.request.wide && partial && op.target.buffer != Buffer::scratch) {
-    return invalid_argument("rounds an unfinished partial result");
-  }
-  machine.memory.value(machine.memory.cell(op.target, machine.cursor.iteration(), i).value()) = std::move(value);
   return {};
 }
 
@@ -313,12 +279,13 @@ Status Checker::deadlock() const {
   std::string text = "deadlock:";
   for (const Machine& machine : machines_) {
     if (machine.cursor.at_end()) continue;
-    text += " [" + where(machine) + ":";
+    text += " [" + machine.where() + ":";
     const auto ops = machine.cursor.ops();
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (machine.done[i]) continue;
-      text +=
-          fmt::format(" {} {}", is_send(ops[i]) ? "sends to" : "waits for", ops[i].peer.at(machine.cursor.iteration()));
+      text += has_peer(ops[i]) ? fmt::format(" {} {}", is_send(ops[i]) ? "sends to" : "waits for",
+                                             ops[i].peer.at(machine.cursor.iteration()))
+                               : " waits for all";
     }
     text += "]";
     if (text.size() > 1000) break;
@@ -327,6 +294,7 @@ Status Checker::deadlock() const {
 }
 
 Status Checker::check_results() const {
+  TRIREME_RETURN_IF_ERROR(shared_.check_ends());
   std::map<std::int32_t, std::uint64_t> expressions;
   for (const Machine& machine : machines_) {
     TRIREME_RETURN_IF_ERROR(machine.memory.check_outputs());

@@ -80,7 +80,7 @@ Result<std::size_t> Memory::cell(const Reference& reference, std::int32_t iterat
   const std::int32_t limit = reference.buffer == Buffer::input    ? inputs
                              : reference.buffer == Buffer::output ? outputs
                                                                   : program_.scratch_slots;
-  if (reference.buffer == Buffer::none || chunk < 0 || chunk >= limit) {
+  if (reference.buffer == Buffer::none || reference.buffer == Buffer::posted || chunk < 0 || chunk >= limit) {
     return invalid_argument(fmt::format("chunk {} of buffer {} does not exist (it has {})", chunk,
                                         static_cast<int>(reference.buffer), limit));
   }

@@ -99,6 +99,15 @@ Layout uneven_layout(const std::vector<std::int64_t>& counts) {
   return layout;
 }
 
+bool has_peer(const Op& op) {
+  return op.kind == OpKind::send || op.kind == OpKind::receive || op.kind == OpKind::receive_reduce ||
+         op.kind == OpKind::fetch;
+}
+
+bool synchronizes(const Op& op) {
+  return op.kind == OpKind::expose || op.kind == OpKind::fence;
+}
+
 std::size_t widest_round(const Program& program) {
   std::size_t widest = 0;
   for (const Round& round : program.rounds) widest = std::max<std::size_t>(widest, round.op_count);

@@ -13,9 +13,16 @@ std::string print(const Affine& affine) {
 }
 
 std::string print(const Reference& reference, std::int32_t span = 1) {
-  constexpr const char* kNames[] = {"none", "input", "output", "scratch"};
+  constexpr const char* kNames[] = {"none", "input", "output", "scratch", "posted"};
   const std::string more = span == 1 ? "" : fmt::format(", {} chunks", span);
   return fmt::format("{}[{}{}]", kNames[static_cast<int>(reference.buffer)], print(reference.chunk), more);
+}
+
+// The target, and in whose output it lies.
+std::string print_target(const Op& op) {
+  const std::string target = print(op.target, op.span);
+  if (op.placement == Placement::everywhere) return target + " of all";
+  return op.placement == Placement::there ? fmt::format("{} of {}", target, op.root) : target;
 }
 
 std::string print(const Op& op) {
@@ -33,10 +40,20 @@ std::string print(const Op& op) {
                                : fmt::format("{} = {} + (from {}{}){}", print(op.target, op.span), print(op.a, op.span),
                                              peer, wire, finish);
     case OpKind::copy:
-      return fmt::format("{} = {}{}", print(op.target, op.span), print(op.a, op.span), finish);
+      return fmt::format("{} = {}{}", print_target(op), print(op.a, op.span), finish);
     case OpKind::reduce:
       return fmt::format("{} = {} + {}{}", print(op.target, op.span), print(op.a, op.span), print(op.b, op.span),
                          finish);
+    case OpKind::post:
+      return op.a.buffer == Buffer::none ? "post nothing" : fmt::format("post {}", print(op.a, op.span));
+    case OpKind::fetch:
+      return fmt::format("{} = {} of {}", print_target(op), print(op.a, op.span), peer);
+    case OpKind::fetch_reduce:
+      return fmt::format("{} = sum of {} of all{}", print_target(op), print(op.a, op.span), finish);
+    case OpKind::expose:
+      return "expose input and output";
+    case OpKind::fence:
+      return "fence";
   }
   return "?";
 }

@@ -1,6 +1,7 @@
 #include "collectives/plan/api/replay.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -24,6 +25,14 @@ struct Wait {
   double work_s = 0;
 };
 
+// Bytes that a rank fetches of what another one posts or has exposed.
+struct Pull {
+  std::size_t reader = 0;  // The machine that fetches.
+  int source = 0;          // The rank it fetches from.
+  std::size_t number = 0;  // Of the post.
+  double bytes = 0;
+};
+
 struct Machine {
   Cursor cursor;
   double end = 0;  // Of the current round, as far as known.
@@ -32,15 +41,19 @@ struct Machine {
   int pending = 0;  // Sends on their way out and receives not yet come.
   std::vector<Wait> waits;
   std::vector<Inbox> inboxes;
+  std::size_t posts = 0;    // Made so far; an expose and a fence are posts, too.
+  std::vector<Pull> pulls;  // That wait for one of them.
 };
 
 struct Message {
   Path path;
   double bytes = 0;
-  double finish = 0;  // When the last byte has passed the hop before.
-  int sender = 0;     // The machine that sends.
-  int receiver = 0;   // The machine that receives, and
-  int source = 0;     // the rank it knows the sender as.
+  double finish = 0;    // When the last byte has passed the hop before.
+  int sender = 0;       // The machine that sends.
+  int receiver = 0;     // The machine that receives, and
+  int source = 0;       // the rank it knows the sender as.
+  bool pulled = false;  // The sender has no part in it.
+  bool placed = false;  // The receiver has no part in it.
 };
 
 enum class EventKind : std::uint8_t { round, hop, delivery };
@@ -124,13 +137,22 @@ class Replayer {
     const auto ops = machine.cursor.ops();
     const std::int32_t iteration = machine.cursor.iteration();
     for (const Op& op : ops) {
-      if (op.kind == OpKind::send) start_send(index, op.peer.at(iteration), bytes_of(index, op), now);
+      if (op.kind == OpKind::send) start_send(index, op.peer.at(iteration), bytes_of(index, op), now, false);
+      if (op.kind == OpKind::post || synchronizes(op)) make_post(machine, now);
+      if (op.placement != Placement::here) place(index, op, now);
     }
     for (const Op& op : ops) {
       const double work = bytes_of(index, op) * network_.work_s_per_byte();
       if (op.kind == OpKind::receive || op.kind == OpKind::receive_reduce) {
         expect(machine, {op.peer.at(iteration), op.kind == OpKind::receive_reduce ? work : 0}, now);
-      } else if (op.kind != OpKind::send) {
+      } else if (op.kind == OpKind::fetch) {
+        fetch(index, op.peer.at(iteration), bytes_of(index, op), 0, now);
+      } else if (op.kind == OpKind::fetch_reduce || synchronizes(op)) {
+        const double bytes = synchronizes(op) ? 0 : bytes_of(index, op);
+        for (int source = 0; source < network_.ranks(); ++source) {
+          if (source != static_cast<int>(index)) fetch(index, source, bytes, synchronizes(op) ? 0 : work, now);
+        }
+      } else if (op.kind != OpKind::send && op.kind != OpKind::post && op.placement == Placement::here) {
         machine.end = std::max(machine.end, use_processor(machine, now, work));
       }
     }
@@ -146,14 +168,13 @@ class Replayer {
     if (!machine.cursor.at_end()) push(machine.end, EventKind::round, static_cast<std::uint32_t>(index));
   }
 
-  void start_send(std::size_t index, int peer, double bytes, double now) {
-    Machine& machine = machines_[index];
-    ++machine.pending;
+  // A message between two ranks, of which one is a representative.
+  std::uint32_t make_message(int from, int to, double bytes) {
     ++messages_;
     const std::uint32_t id = new_message();
     Message& message = pool_[id];
-    const int rank = static_cast<int>(index);
-    message.path = network_.path(rank, peer);
+    message = {};
+    message.path = network_.path(from, to);
     if (symmetric_) {
       for (int hop = 0; hop < message.path.count; ++hop) {
         std::uint32_t& resource = message.path.hops[static_cast<std::size_t>(hop)];
@@ -161,10 +182,53 @@ class Replayer {
       }
     }
     message.bytes = bytes;
-    message.finish = 0;
-    message.sender = rank;
-    message.receiver = peer % period_;
-    message.source = ((rank - (peer - message.receiver)) % network_.ranks() + network_.ranks()) % network_.ranks();
+    message.sender = from % period_;
+    message.receiver = to % period_;
+    message.source = ((from - (to - message.receiver)) % network_.ranks() + network_.ranks()) % network_.ranks();
+    return id;
+  }
+
+  void make_post(Machine& machine, double now) {
+    ++machine.posts;
+    for (const Pull& pull : std::exchange(machine.pulls, {})) {
+      if (pull.number > machine.posts) {
+        machine.pulls.push_back(pull);
+      } else {
+        start_pull(pull, now);
+      }
+    }
+  }
+
+  // What the source has posted comes from there, now or once it is posted.
+  void fetch(std::size_t index, int source, double bytes, double work_s, double now) {
+    Machine& machine = machines_[index];
+    ++machine.pending;
+    machine.waits.push_back({source, work_s});
+    const Pull pull{index, source, machine.posts, bytes};
+    Machine& owner = machines_[static_cast<std::size_t>(source % period_)];
+    if (owner.posts >= pull.number) return start_pull(pull, now);
+    owner.pulls.push_back(pull);
+  }
+
+  void start_pull(const Pull& pull, double now) {
+    const std::uint32_t id = make_message(pull.source, static_cast<int>(pull.reader), pull.bytes);
+    pool_[id].pulled = true;
+    pass_hop(id, 0, now);
+  }
+
+  // Stores into other ranks' memory.
+  void place(std::size_t index, const Op& op, double now) {
+    for (int peer = 0; peer < network_.ranks(); ++peer) {
+      const bool meant = op.placement == Placement::everywhere || peer == op.root;
+      if (meant && peer != static_cast<int>(index)) start_send(index, peer, bytes_of(index, op), now, true);
+    }
+  }
+
+  void start_send(std::size_t index, int peer, double bytes, double now, bool placed) {
+    Machine& machine = machines_[index];
+    ++machine.pending;
+    const std::uint32_t id = make_message(static_cast<int>(index), peer, bytes);
+    pool_[id].placed = placed;
     const double start = use_processor(machine, now, network_.message_s());
     if (start > now) {
       push(start, EventKind::hop, id);
@@ -185,7 +249,7 @@ class Replayer {
     // Whatever lies between the first and the last resource: the latency.
     const double before = hop == last && hop > 0 ? message.path.latency_s : 0;
     message.finish = std::max(start + duration, message.finish + before);
-    if (hop == 0) {
+    if (hop == 0 && !message.pulled) {
       Machine& sender = machines_[static_cast<std::size_t>(message.sender)];
       sender.end = std::max(sender.end, message.finish);
       const auto index = static_cast<std::size_t>(message.sender);
@@ -217,7 +281,9 @@ class Replayer {
     const auto index = static_cast<std::size_t>(message.receiver);
     Machine& machine = machines_[index];
     const int source = message.source;
+    const bool placed = message.placed;
     unused_.push_back(id);
+    if (placed) return;
     const auto wait = std::find_if(machine.waits.begin(), machine.waits.end(),
                                    [&](const Wait& expected) { return expected.source == source; });
     if (wait == machine.waits.end()) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "collectives/plan/api/cursor.h"
 
@@ -14,9 +15,10 @@ struct Machine {
   explicit Machine(const Program& code) : program(&code), cursor(code) {}
   const Program* program;
   Cursor cursor;
-  bool sent = false;  // The sends of the current round are under way.
-  double start = 0;   // Of the current round.
-  double busy = 0;    // End of the round's sends.
+  bool sent = false;          // The sends of the current round are under way.
+  double start = 0;           // Of the current round.
+  double busy = 0;            // End of the round's sends.
+  std::vector<double> posts;  // When each was made; an expose and a fence are posts, too.
   std::int64_t bytes = 0;
   std::int64_t messages = 0;
 };
@@ -62,26 +64,104 @@ class Simulator {
     machine.sent = true;
   }
 
-  // Ends the round when everything it receives has been sent.
+  // Posts are made when all have made the one before.
+  void make_posts(Machine& machine) {
+    for (const Op& op : machine.cursor.ops()) {
+      if (op.kind != OpKind::post && !synchronizes(op)) continue;
+      machine.posts.push_back(std::max(machine.start, machine.posts.empty() ? 0 : last_post(machine.posts.size())));
+    }
+  }
+  // When the last rank made its post of that number.
+  double last_post(std::size_t number) const {
+    double last = 0;
+    for (const Machine& machine : machines_) last = std::max(last, machine.posts[number - 1]);
+    return last;
+  }
+  bool all_have_posted(std::size_t number) const {
+    return std::all_of(machines_.begin(), machines_.end(),
+                       [&](const Machine& machine) { return machine.posts.size() >= number; });
+  }
+
+  // Whether what the operation needs of others has been sent or posted.
+  bool is_ready(const Machine& machine, const Op& op) {
+    const std::int32_t iteration = machine.cursor.iteration();
+    switch (op.kind) {
+      case OpKind::receive:
+      case OpKind::receive_reduce:
+        return !arrivals_[{op.peer.at(iteration), machine.program->rank}].empty();
+      case OpKind::fetch:
+        return machines_[static_cast<std::size_t>(op.peer.at(iteration))].posts.size() >= machine.posts.size();
+      case OpKind::fetch_reduce:
+      case OpKind::expose:
+      case OpKind::fence:
+        return all_have_posted(machine.posts.size());
+      default:
+        return true;
+    }
+  }
+
+  // Bytes cross between this rank and another one's memory, read there or written.
+  double cross(Machine& reader, Machine& owner, double bytes) {
+    owner.bytes += static_cast<std::int64_t>(bytes);
+    ++owner.messages;
+    return &reader == &owner ? 0 : bytes * network_.beta_s_per_byte;
+  }
+
+  // Takes what ranks `first` .. `end` have; `moving` is until when this rank moves bytes.
+  // Returns the end.
+  double fetch(Machine& machine, const Op& op, int first, int end, double& moving) {
+    const double bytes = bytes_of(machine, op);
+    const bool posted = op.a.buffer == Buffer::posted;
+    for (int source = first; source < end; ++source) {
+      Machine& owner = machines_[static_cast<std::size_t>(source)];
+      if (&owner == &machine) continue;
+      if (posted) moving = std::max(moving, owner.posts[machine.posts.size() - 1]);
+      moving += cross(machine, owner, bytes);
+    }
+    for (int target = 0; op.placement == Placement::everywhere && target < plan_.request.ranks; ++target) {
+      if (target != machine.program->rank) moving += cross(machine, machines_[static_cast<std::size_t>(target)], bytes);
+    }
+    if (op.placement == Placement::there && op.root != machine.program->rank) {
+      moving += cross(machine, machines_[static_cast<std::size_t>(op.root)], bytes);
+    }
+    const double work = op.kind == OpKind::fetch_reduce ? (end - first - 1) * bytes * network_.gamma_s_per_byte : 0;
+    return moving + (posted ? network_.alpha_s : 0) + work;
+  }
+
+  // Ends the round when everything it needs has been sent or posted.
   bool step(Machine& machine) {
     if (machine.cursor.at_end()) return false;
+    if (!machine.sent && !all_have_posted(machine.posts.size())) return false;
     bool moved = !machine.sent;
-    if (!machine.sent) start_sends(machine);
+    if (!machine.sent) {
+      start_sends(machine);
+      make_posts(machine);
+    }
     const auto ops = machine.cursor.ops();
     for (const Op& op : ops) {
-      if (op.kind != OpKind::receive && op.kind != OpKind::receive_reduce) continue;
-      if (arrivals_[{op.peer.at(machine.cursor.iteration()), machine.program->rank}].empty()) return moved;
+      if (!is_ready(machine, op)) return moved;
     }
+    const std::int32_t iteration = machine.cursor.iteration();
     double end = machine.busy;
     double local = machine.start;
+    double moving = machine.start;
     for (const Op& op : ops) {
       const double work = bytes_of(machine, op) * network_.gamma_s_per_byte;
-      if (op.kind == OpKind::receive || op.kind == OpKind::receive_reduce) {
+      if (synchronizes(op)) {
+        end = std::max(end, last_post(machine.posts.size()) + network_.alpha_s);
+      } else if (op.kind == OpKind::fetch) {
+        const int peer = op.peer.at(iteration);
+        end = std::max(end, fetch(machine, op, peer, peer + 1, moving));
+      } else if (op.kind == OpKind::fetch_reduce) {
+        end = std::max(end, fetch(machine, op, 0, plan_.request.ranks, moving));
+      } else if (op.placement != Placement::here) {
+        end = std::max(end, fetch(machine, op, machine.program->rank, machine.program->rank + 1, moving));
+      } else if (op.kind == OpKind::receive || op.kind == OpKind::receive_reduce) {
         auto& queue = arrivals_[{op.peer.at(machine.cursor.iteration()), machine.program->rank}];
         const double arrived = std::max(queue.front(), machine.start);
         queue.pop_front();
         end = std::max(end, arrived + (op.kind == OpKind::receive_reduce ? work : 0));
-      } else if (op.kind != OpKind::send) {
+      } else if (op.kind != OpKind::send && op.kind != OpKind::post) {
         local += work;
       }
     }

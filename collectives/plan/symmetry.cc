@@ -17,12 +17,10 @@ bool is_shifted_peer(const Affine& a, const Affine& b, std::int64_t by, int rank
   return a.modulo == 0 && b.base - by == a.base;
 }
 
-bool has_peer(const Op& op) {
-  return op.kind == OpKind::send || op.kind == OpKind::receive || op.kind == OpKind::receive_reduce;
-}
-
 bool is_shifted_op(const Op& a, const Op& b, std::int64_t by, int ranks) {
   if (a.kind != b.kind || a.wire != b.wire || a.span != b.span) return false;
+  // What ranks do in shared memory is replayed by all of them: they are few.
+  if (a.kind >= OpKind::post || a.placement != Placement::here) return false;
   return !has_peer(a) || is_shifted_peer(a.peer, b.peer, by, ranks);
 }
 

@@ -10,7 +10,9 @@ namespace {
 
 // Some request for this collective works, whatever its size.
 bool works_for(const plan::Algorithm& algorithm, plan::Collective collective) {
-  return algorithm.supports({collective, 2, 0, 0, 1, false});
+  plan::Request request{collective, 2, 0, 0, 1, false};
+  request.shared_memory = request.windows = true;
+  return algorithm.supports(request);
 }
 
 Status apply(ForcedAlgorithms& forced, std::string_view part) {

@@ -63,27 +63,26 @@ void measure_work(plan::Network& network) {
 }
 
 // One call whose larger buffer has `request`'s elements.
-Status call(Communicator& communicator, const plan::Request& request, std::vector<char>& input,
-            std::vector<char>& output) {
+Status call(Communicator& communicator, const plan::Request& request, const void* input, void* output) {
   const auto count = static_cast<std::size_t>(request.count);
   const auto type = DataType::f32;
   switch (request.collective) {
     case plan::Collective::all_reduce:
-      return communicator.all_reduce(input.data(), output.data(), count, type, ReduceOp::sum);
+      return communicator.all_reduce(input, output, count, type, ReduceOp::sum);
     case plan::Collective::reduce:
-      return communicator.reduce(input.data(), output.data(), count, type, ReduceOp::sum, 0);
+      return communicator.reduce(input, output, count, type, ReduceOp::sum, 0);
     case plan::Collective::broadcast:
-      return communicator.broadcast(input.data(), output.data(), count, type, 0);
+      return communicator.broadcast(input, output, count, type, 0);
     case plan::Collective::all_gather:
-      return communicator.all_gather(input.data(), output.data(), count, type);
+      return communicator.all_gather(input, output, count, type);
     case plan::Collective::reduce_scatter:
-      return communicator.reduce_scatter(input.data(), output.data(), count, type, ReduceOp::sum);
+      return communicator.reduce_scatter(input, output, count, type, ReduceOp::sum);
     case plan::Collective::gather:
-      return communicator.gather(input.data(), output.data(), count, type, 0);
+      return communicator.gather(input, output, count, type, 0);
     case plan::Collective::scatter:
-      return communicator.scatter(input.data(), output.data(), count, type, 0);
+      return communicator.scatter(input, output, count, type, 0);
     case plan::Collective::all_to_all:
-      return communicator.all_to_all(input.data(), output.data(), count, type);
+      return communicator.all_to_all(input, output, count, type);
     case plan::Collective::barrier:
       return communicator.barrier();
   }
@@ -128,9 +127,11 @@ class Measurement {
       const bool barrier = collective == plan::Collective::barrier;
       double last = 0;
       for (std::uint64_t bytes = options_.smallest_bytes; bytes <= options_.largest_bytes; bytes *= 4) {
-        const plan::Request request = request_of(collective, world_->size(), bytes);
+        plan::Request request = request_of(collective, world_->size(), bytes);
+        request.shared_memory = shares_memory(*communicator);
+        if (!algorithm.supports(request)) request.windows = request.shared_memory;
         if ((request.count == 0 && !barrier) || !algorithm.supports(request)) continue;
-        TRIREME_ASSIGN_OR_RETURN(last, measure_call(*communicator, request));
+        TRIREME_ASSIGN_OR_RETURN(last, measure_with_buffers(*communicator, request));
         const std::int64_t elements = std::max(plan::input_elements(request, 0), plan::output_elements(request, 0));
         table_.times.push_back(
             {collective, std::string(algorithm.name), std::max<std::int64_t>(1, elements * 4), last});
@@ -144,11 +145,33 @@ class Measurement {
     return Status::ok();
   }
 
-  // Seconds of one call on the slowest rank: the median of as many as the budget allows.
-  Result<double> measure_call(Communicator& communicator, const plan::Request& request) {
+  // Private buffers, or windows for an algorithm that needs them.
+  Result<double> measure_with_buffers(Communicator& communicator, const plan::Request& request) {
     const std::int64_t elements = std::max(plan::input_elements(request, 0), plan::output_elements(request, 0));
-    std::vector<char> input(static_cast<std::size_t>(elements * 4) + 4);
-    std::vector<char> output(input.size());
+    const std::size_t bytes = static_cast<std::size_t>(elements * 4) + 4;
+    if (!request.windows) {
+      const std::vector<char> input(bytes);
+      std::vector<char> output(bytes);
+      return measure_call(communicator, request, input.data(), output.data());
+    }
+    TRIREME_ASSIGN_OR_RETURN(void* const input, communicator.allocate(bytes));
+    TRIREME_ASSIGN_OR_RETURN(void* const output, communicator.allocate(bytes));
+    TRIREME_ASSIGN_OR_RETURN(const double seconds, measure_call(communicator, request, input, output));
+    TRIREME_RETURN_IF_ERROR(communicator.deallocate(input));
+    TRIREME_RETURN_IF_ERROR(communicator.deallocate(output));
+    return seconds;
+  }
+
+  static bool shares_memory(const Communicator& communicator) {
+    for (int rank = 0; rank < communicator.size(); ++rank) {
+      if (rank != communicator.rank() && communicator.transport_to(rank) != "shm") return false;
+    }
+    return true;
+  }
+
+  // Seconds of one call on the slowest rank: the median of as many as the budget allows.
+  Result<double> measure_call(Communicator& communicator, const plan::Request& request, const void* input,
+                              void* output) {
     double first = 0;
     for (int warm = 0; warm < 2; ++warm) {
       const std::uint64_t begin = system_clock().now_ns();

@@ -114,7 +114,6 @@ Result<std::shared_ptr<SharedHeap>> SharedHeap::attach(int fd, std::size_t bytes
   impl->key = key;
   impl->bytes = static_cast<std::size_t>(info.st_size);
   TRIREME_ASSIGN_OR_RETURN(impl->base, map_shared(owned.get(), impl->bytes, what));
-  impl->fd = std::move(owned);
   std::shared_ptr<SharedHeap> heap(new SharedHeap(std::move(impl)));
   entry = heap;
   return heap;

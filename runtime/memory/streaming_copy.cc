@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLine = 64;
 }
 
-void streaming_copy(void* to, const void* from, std::size_t bytes) {
+void stream_copy_unfenced(void* to, const void* from, std::size_t bytes) {
   auto* target = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
   // Up to the first whole line.
@@ -29,16 +29,27 @@ void streaming_copy(void* to, const void* from, std::size_t bytes) {
     for (int quarter = 0; quarter < 4; ++quarter) _mm_stream_si128(place + quarter, _mm_loadu_si128(line + quarter));
   }
   if (at < bytes) std::memcpy(target + at, source + at, bytes - at);
-  _mm_sfence();  // Streaming stores are ordered with nothing else.
+}
+
+// Streaming stores are ordered with nothing else.
+void streaming_fence() {
+  _mm_sfence();
 }
 
 #else
 
-void streaming_copy(void* to, const void* from, std::size_t bytes) {
+void stream_copy_unfenced(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
+void streaming_fence() {}
+
 #endif
+
+void streaming_copy(void* to, const void* from, std::size_t bytes) {
+  stream_copy_unfenced(to, from, bytes);
+  streaming_fence();
+}
 
 void copy_to_peer(void* to, const void* from, std::size_t bytes) {
   if (bytes >= kStreamingBytes) return streaming_copy(to, from, bytes);

@@ -51,15 +51,24 @@ WaitPolicy WaitPolicy::for_host(int ranks, int cores) {
   return {.spin_iterations = 0, .yield_iterations = 50};
 }
 
-bool Doorbell::wait(std::uint32_t seen, Deadline deadline) {
-  for (std::uint32_t i = 0; i < policy_.spin_iterations; ++i) {
-    if (value() != seen) return true;
+bool Patience::pause() {
+  if (attempts_ >= policy_.spin_iterations + policy_.yield_iterations) return false;
+  if (attempts_++ < policy_.spin_iterations) {
     cpu_relax();
-  }
-  for (std::uint32_t i = 0; i < policy_.yield_iterations; ++i) {
-    if (value() != seen) return true;
+  } else {
     sched_yield();
   }
+  return true;
+}
+
+bool Doorbell::wait(std::uint32_t seen, Deadline deadline) {
+  for (Patience patience(policy_); patience.pause();) {
+    if (value() != seen) return true;
+  }
+  return sleep(seen, deadline);
+}
+
+bool Doorbell::sleep(std::uint32_t seen, Deadline deadline) {
   // The ringer stores the value, then loads sleepers; we store sleepers, then load the
   // value (here and once more in the kernel). All four are sequentially consistent, so
   // one of us sees the other.

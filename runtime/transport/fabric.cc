@@ -266,6 +266,19 @@ Result<std::unique_ptr<Channel>> Fabric::open_channel(int peer, std::uint64_t co
   return impl_->find_transport(name)->open(world().peer(peer), entry->text, context);
 }
 
+bool Fabric::shares_memory(int peer) const {
+  return impl_->find_transport(choice(peer).transport)->memory_exchange() != nullptr;
+}
+
+Result<std::shared_ptr<PeerMemory>> Fabric::exchange_memory(int peer, std::uint64_t context, const SharedHeap& own,
+                                                            std::size_t offset) {
+  const std::string& name = choice(peer).transport;
+  MemoryExchange* exchange = impl_->find_transport(name)->memory_exchange();
+  TRIREME_CHECK(exchange != nullptr, "exchange_memory() with a rank whose memory cannot be mapped");
+  const Advert::Entry* entry = impl_->adverts[static_cast<std::size_t>(peer)].find(name);
+  return exchange->exchange(world().peer(peer), entry->text, context, own, offset);
+}
+
 const PathChoice& Fabric::choice(int peer) const {
   TRIREME_CHECK(peer >= 0 && peer < static_cast<int>(impl_->choices.size()), "choice() of a rank outside the world");
   return impl_->choices[static_cast<std::size_t>(peer)];

@@ -106,6 +106,18 @@ TEST(CollectivePerf, LimitStandsBesideEveryRow) {
   EXPECT_TRUE(remove_tree(folder.value()).is_ok());
 }
 
+// Ranks that are processes, their buffers in windows of each other's.
+TEST(CollectivePerf, RegisteredBuffersOfProcesses) {
+  for (const char* program : {"all_reduce_perf", "reduce_scatter_perf", "reduce_perf", "all_gather_perf",
+                              "broadcast_perf", "gather_perf", "scatter_perf", "alltoall_perf", "sendrecv_perf"}) {
+    const Outcome outcome =
+        run_program("trireme", {"run", "-n", "3", "--", std::string(TRIREME_BINARY_DIR) + "/bin/" + program, "-b",
+                                "1000", "-e", "1M", "-f", "30", "-n", "2", "-w", "1", "-R", "1", "--limit"});
+    EXPECT_EQ(outcome.code, 0) << program << "\n" << outcome.output;
+    EXPECT_NE(outcome.output.find("# Out of bounds values : 0 OK"), std::string::npos) << outcome.output;
+  }
+}
+
 // What is timed as the limit is the work: every target gets the sum of all sources.
 TEST(Limit, AddsUpAllSourcesForAllTargets) {
   for (const std::uint64_t bytes : {0, 1, 63, 64, 640, 4099}) {
@@ -150,8 +162,9 @@ TEST(CollectivePerf, SaysWhatToDoAboutBadFlags) {
       {{"-b", "0", "-e", "8", "-f", "2"}, "never grows"},
       {{"-b", "8", "-e", "16", "-i", "0"}, "never reaches -e"},
       {{"--backend", "carrier_pigeon"}, "expected one of ours, mpi, nccl"},
-      {{"-b", "8", "--algorithm", "rong", "-t", "2"}, "there are direct"},
+      {{"-b", "8", "--algorithm", "rong", "-t", "2"}, "there are exchange"},
       {{"-z", "2"}, "expected 0 or 1"},
+      {{"-R", "2"}, "expected 0 or 1"},
   };
   for (const auto& [arguments, part] : cases) {
     const Outcome outcome = run_program("reduce_perf", arguments);

@@ -62,6 +62,7 @@ std::vector<Request> requests_for(const Algorithm& algorithm, int ranks) {
     for (int per_host : hosts_for(algorithm, ranks)) {
       Request request{static_cast<Collective>(collective), ranks, 0, 0, 2, false};
       request.ranks_per_host = per_host;
+      request.shared_memory = request.windows = true;
       if (algorithm.supports(request)) add_requests(algorithm, request, requests);
     }
   }
@@ -74,6 +75,7 @@ std::vector<Request> uneven_requests(Collective collective, int ranks, std::int6
   std::vector<Request> requests;
   for (int rank = 0; rank < ranks; ++rank) {
     Request request{collective, ranks, is_rooted(collective) ? ranks / 2 : 0, scale, 2, false};
+    request.shared_memory = request.windows = true;
     for (int other = 0; other < ranks; ++other) {
       if (collective == Collective::all_to_all) {
         request.counts.push_back((rank + 2 * other) % 4 * scale);
@@ -150,10 +152,9 @@ TEST_P(AlgorithmTest, UnevenPartsAreProved) {
 // Changes one thing that matters. Returns what, or "" when the draw changed nothing.
 std::string mutate(Program& program, PhiloxKey key, std::uint64_t ordinal) {
   Op& op = program.ops[philox_below(key, ordinal, 0, program.ops.size())];
-  const bool transfers = op.kind == OpKind::send || op.kind == OpKind::receive || op.kind == OpKind::receive_reduce;
   switch (philox_below(key, ordinal, 1, 7)) {
     case 0:
-      if (!transfers) return "";
+      if (!has_peer(op)) return "";
       op.peer.base = (op.peer.base + 1) % 64;
       return "peer";
     case 1:
@@ -262,9 +263,9 @@ TEST(Algorithms, EveryCollectiveHasOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AlgorithmTest,
-                         testing::Values("direct", "recursive_doubling", "recursive_halving", "pairwise", "ring",
-                                         "binomial_tree", "dissemination", "bruck", "binomial_parts", "pat",
-                                         "double_binary_tree", "hierarchical"),
+                         testing::Values("exchange", "slices", "direct", "recursive_doubling", "recursive_halving",
+                                         "pairwise", "ring", "binomial_tree", "dissemination", "bruck",
+                                         "binomial_parts", "pat", "double_binary_tree", "hierarchical"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -43,6 +43,7 @@ Space space_of(Collective collective) {
   for (const plan::Algorithm& algorithm : plan::algorithms()) {
     plan::Request request{collective, 4, 0, 0, 1, false};
     request.ranks_per_host = 2;
+    request.shared_memory = request.windows = true;
     if (algorithm.supports(request)) space.algorithms.push_back(&algorithm);
   }
   return space;
@@ -113,6 +114,7 @@ void check(const Space& space, const Choice& choice) {
   plan::Request request{c.collective, c.ranks, c.root, static_cast<std::int64_t>(c.count),
                         static_cast<std::int64_t>(size_of(c.type))};
   request.ranks_per_host = c.ranks % 2 == 0 ? 2 : 0;
+  request.shared_memory = request.windows = true;
   if (!c.algorithm->supports(request)) return;  // Halving of parts needs a power of two.
   PlanRanks run(c);
   fill(run, c);

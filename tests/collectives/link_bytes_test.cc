@@ -15,19 +15,29 @@ namespace {
 
 using Links = std::map<std::pair<int, int>, std::int64_t>;
 
-// Elements sent from one rank to another.
+// What one operation moves between its rank and others: sent there, fetched from there,
+// stored there.
+void count_op(const Plan& plan, const Program& program, const Op& op, std::int32_t iteration, Links& links) {
+  if (synchronizes(op)) return;
+  const std::int64_t elements = program.elements(op.length.at(iteration), op.span);
+  if (op.kind == OpKind::send) links[{program.rank, op.peer.at(iteration)}] += elements;
+  if (op.kind == OpKind::fetch) links[{op.peer.at(iteration), program.rank}] += elements;
+  for (int other = 0; other < plan.request.ranks; ++other) {
+    if (op.kind == OpKind::fetch_reduce) links[{other, program.rank}] += elements;
+    const bool there = op.placement == Placement::there && other == op.root;
+    if (there || op.placement == Placement::everywhere) links[{program.rank, other}] += elements;
+  }
+}
+
+// Elements that go from one rank to another.
 Links count_elements(const Plan& plan) {
   Links links;
   for (const Program& program : plan.programs) {
     for (Cursor cursor(program); !cursor.at_end(); cursor.next()) {
-      for (const Op& op : cursor.ops()) {
-        if (op.kind != OpKind::send) continue;
-        links[{program.rank, op.peer.at(cursor.iteration())}] +=
-            program.elements(op.length.at(cursor.iteration()), op.span);
-      }
+      for (const Op& op : cursor.ops()) count_op(plan, program, op, cursor.iteration(), links);
     }
   }
-  std::erase_if(links, [](const auto& link) { return link.second == 0; });
+  std::erase_if(links, [](const auto& link) { return link.second == 0 || link.first.first == link.first.second; });
   return links;
 }
 
@@ -64,6 +74,19 @@ std::int64_t subtree(int p, int v) {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
+      {&kExchange, Collective::all_reduce, false, [](int p, std::int64_t part, int, int) { return p * part; }},
+      {&kExchange, Collective::reduce_scatter, false, [](int, std::int64_t part, int, int) { return part; }},
+      {&kExchange, Collective::all_gather, false, [](int, std::int64_t part, int, int) { return part; }},
+      {&kExchange, Collective::all_to_all, false, [](int, std::int64_t part, int, int) { return part; }},
+      {&kExchange, Collective::broadcast, false, [](int, std::int64_t part, int a, int) { return a == 0 ? part : 0; }},
+      {&kExchange, Collective::gather, false, [](int, std::int64_t part, int, int b) { return b == 0 ? part : 0; }},
+      {&kExchange, Collective::scatter, false, [](int, std::int64_t part, int a, int) { return a == 0 ? part : 0; }},
+      {&kSlices, Collective::all_reduce, false, [](int, std::int64_t part, int, int) { return 2 * part; }},
+      {&kSlices, Collective::reduce_scatter, false, [](int, std::int64_t part, int, int) { return part; }},
+      {&kSlices, Collective::all_gather, false, [](int, std::int64_t part, int, int) { return part; }},
+      {&kSlices, Collective::all_to_all, false, [](int, std::int64_t part, int, int) { return part; }},
+      {&kSlices, Collective::gather, false, [](int, std::int64_t part, int, int b) { return b == 0 ? part : 0; }},
+      {&kSlices, Collective::scatter, false, [](int, std::int64_t part, int a, int) { return a == 0 ? part : 0; }},
       {&kDirect, Collective::all_reduce, false, [](int p, std::int64_t part, int, int) { return p * part; }},
       {&kDirect, Collective::reduce_scatter, false, [](int, std::int64_t part, int, int) { return part; }},
       {&kDirect, Collective::all_gather, false, [](int, std::int64_t part, int, int) { return part; }},
@@ -126,7 +149,8 @@ TEST(LinkBytes, EqualTheFormulas) {
     for (int p = 2; p <= 33; ++p) {
       if (row.powers_only && !is_power(p)) continue;
       const std::int64_t count = row.collective == Collective::all_reduce ? kPart * p : kPart;
-      const Request request{row.collective, p, 0, count, 4, false};
+      Request request{row.collective, p, 0, count, 4, false};
+      request.shared_memory = request.windows = true;
       ASSERT_TRUE(row.algorithm->supports(request));
       const Links links = count_elements(make_plan(*row.algorithm, request));
       for (int a = 0; a < p; ++a) {

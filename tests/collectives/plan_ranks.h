@@ -39,8 +39,32 @@ struct PlanCase {
 class Links final : public LinkTable {
  public:
   Result<Link*> link(int peer) override { return links[peer].get(); }
+  Result<Mailboxes*> mailboxes() override { return boxes.get(); }
+  const Windows& windows() const override { return *shared; }
   std::map<int, std::unique_ptr<Link>> links;
+  std::unique_ptr<Mailboxes> boxes;
+  std::unique_ptr<Windows> shared;
 };
+
+// The mailboxes of `ranks` ranks of one host, which all are this thread.
+inline std::vector<std::unique_ptr<Mailboxes>> make_mailboxes(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t each = (Mailboxes::bytes() + 63) / 64 * 64;
+  const std::shared_ptr<SharedHeap> heap = SharedHeap::create("trireme-test", n * each).value();
+  const std::shared_ptr<SharedHeap> bells = SharedHeap::create("trireme-test", 4096).value();
+  auto* bell = new (bells->base()) DoorbellWord;
+  std::vector<std::unique_ptr<Mailboxes>> boxes;
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    std::vector<std::shared_ptr<PeerMemory>> peers(n);
+    for (std::size_t peer = 0; peer < n; ++peer) {
+      if (peer == rank) continue;
+      peers[peer] = std::make_shared<PeerMemory>();
+      peers[peer]->arrive(heap, peer * each, {bells, bell});
+    }
+    boxes.push_back(std::make_unique<Mailboxes>(static_cast<int>(rank), heap->base() + rank * each, heap, peers));
+  }
+  return boxes;
+}
 
 // All ranks of one call.
 class PlanRanks {
@@ -55,6 +79,8 @@ class PlanRanks {
     }
     inputs.resize(links_.size());
     outputs.resize(links_.size());
+    auto boxes = make_mailboxes(run.ranks);
+    for (std::size_t r = 0; r < links_.size(); ++r) links_[r].boxes = std::move(boxes[r]);
   }
 
   plan::Request request() const {
@@ -65,11 +91,13 @@ class PlanRanks {
                           static_cast<std::int64_t>(size_of(case_.type)),
                           plan::reduces(case_.collective) && is_wide_reduction(case_.type, case_.op)};
     request.ranks_per_host = case_.ranks % 2 == 0 ? 2 : 0;
+    request.shared_memory = request.windows = true;
     return request;
   }
 
   // Runs the call once; inputs and outputs are set. False when it does not end.
   bool execute(std::uint64_t sequence) {
+    share_buffers();
     std::vector<CompiledPlan> plans(links_.size());
     std::vector<std::unique_ptr<Executor>> executors;
     Call call;
@@ -117,6 +145,17 @@ class PlanRanks {
   std::vector<std::vector<std::byte>> outputs;
 
  private:
+  // Inputs are one window, outputs another.
+  void share_buffers() {
+    for (std::size_t r = 0; r < links_.size(); ++r) {
+      links_[r].shared = std::make_unique<Windows>(static_cast<int>(r));
+      for (auto* buffers : {&inputs, &outputs}) {
+        std::vector<Windows::Part> parts;
+        for (std::vector<std::byte>& buffer : *buffers) parts.push_back({buffer.data(), buffer.size()});
+        links_[r].shared->add(std::move(parts), nullptr);
+      }
+    }
+  }
   std::size_t own_offset(std::size_t rank) const { return rank * case_.count * size_of(case_.type); }
   bool is_in_place(std::size_t rank) const {
     const bool one_sided = case_.collective == Collective::gather || case_.collective == Collective::scatter;

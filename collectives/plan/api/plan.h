@@ -11,6 +11,15 @@
 // too, except in a wide plan (sums of low-precision types), where they are f32 and no
 // partial result may be rounded to an element before it is finished.
 //
+// Shared memory: ranks of one host also post what all others may fetch, and expose their
+// buffers to each other. What a rank posts is a copy (at most kMostPostedBytes); it is
+// fetched as Buffer::posted, and a fetch means the peer's post of the same number as this
+// rank's last one, so that every rank makes equally many. What a rank exposes is its input
+// and output themselves: until the plan ends others may read both and write the output,
+// and no two operations between the same two fences touch the same chunk when one of them
+// writes it. An expose and a fence wait until all ranks have come to theirs; both count as
+// posts of nothing. A plan that exposes ends with a fence.
+//
 // Order: operands of a reduction are combined in the order the plan states, never in
 // order of arrival. Rounds never hold two sends to one peer, or two receives from one.
 //
@@ -63,7 +72,9 @@ struct Request {
   bool wide = false;  // Partial results are f32 though elements are narrower.
   // Ranks on each host, when each has equally many with consecutive numbers; 0: not so.
   int ranks_per_host = 0;
-  bool ordered = false;  // Operands are combined in order of rank (the operation does not commute).
+  bool ordered = false;        // Operands are combined in order of rank (the operation does not commute).
+  bool shared_memory = false;  // All ranks share the memory of one host: they may post and fetch.
+  bool windows = false;        // Their buffers lie where all of them can read and write.
   // Uneven parts, of all_gather, reduce_scatter, gather, scatter and all_to_all: part r
   // has counts[r] elements, and `count` is their mean. Empty: even parts.
   // Of an all_to_all: what this rank sends to rank r, and what it receives from there.
@@ -94,7 +105,11 @@ inline Affine fixed(std::int32_t value) {
   return {value, 0, 0};
 }
 
-enum class Buffer : std::uint8_t { none = 0, input, output, scratch };
+// posted: what a peer posted; its chunks are those of the post, numbered from 0.
+enum class Buffer : std::uint8_t { none = 0, input, output, scratch, posted };
+
+// The most that a rank posts at once.
+inline constexpr std::int64_t kMostPostedBytes = 16 * 1024;
 
 struct Reference {
   Buffer buffer = Buffer::none;
@@ -108,7 +123,15 @@ enum class OpKind : std::uint8_t {
   receive_reduce,  // target = incoming (+) a, or a (+) incoming
   copy,            // target = a
   reduce,          // target = a (+) b
+  post,            // All others may fetch a; none: nothing, but they may know.
+  fetch,           // target = a of `peer`: what it posted, or its exposed input or output
+  fetch_reduce,    // target = a of rank 0 (+) a of rank 1 (+) ... of all ranks
+  expose,          // Input and output are the others' to use; waits for all to say so.
+  fence,           // Waits until all ranks have come here.
 };
+
+// In whose output the target lies, of copy, fetch and fetch_reduce.
+enum class Placement : std::uint8_t { here = 0, there, everywhere };  // there: at `root`.
 
 // How a message represents its elements.
 enum class Wire : std::uint8_t { element = 0, accumulator };
@@ -118,7 +141,9 @@ struct Op {
   Wire wire = Wire::element;    // Of send, receive and receive_reduce.
   bool incoming_first = false;  // receive_reduce: the incoming operand is the left one.
   bool finish = false;          // The target's value is complete: scale an average, round once.
-  std::int32_t span = 1;        // How many consecutive chunks each reference and the length cover.
+  Placement placement = Placement::here;
+  std::int32_t span = 1;  // How many consecutive chunks each reference and the length cover.
+  std::int32_t root = 0;  // Of Placement::there.
   Affine peer;
   Affine length;  // Index into Program::partition: how many elements.
   Reference target;
@@ -180,6 +205,10 @@ struct Plan {
   std::vector<Program> programs;
 };
 
+// Whether an operation has a peer: sends, receives and fetches from one rank.
+bool has_peer(const Op& op);
+// Whether it moves nothing but waits for all ranks.
+bool synchronizes(const Op& op);
 // The most operations any round of `program` has.
 std::size_t widest_round(const Program& program);
 

@@ -6,7 +6,9 @@
 // of the narrowest. Messages are sent as soon as the plan allows (no back-pressure). A
 // rank has one processor: per message it takes message_s at either end, and its
 // reductions and copies take their bytes times work_s_per_byte, one after the other. A
-// round ends when all its operations are done. On one uniform link class this is
+// round ends when all its operations are done. What is fetched of other ranks' memory is a
+// message from there, what is placed there a message to there; fences are messages of no
+// bytes. On one uniform link class this is
 // simulate() (simulate.h), but for receivers, whose link is shared too.
 //
 // Symmetry: when shifting all ranks by s maps the network and the plan to themselves,

@@ -2,7 +2,9 @@
 //
 // A message of b bytes occupies its sender for b * beta and arrives alpha later; a
 // receiver takes messages of different senders at once. Reducing or copying b bytes
-// costs b * gamma. A rank's round ends with its last operation. Sources: Hockney 1994;
+// costs b * gamma. Shared memory: fetching b posted bytes takes b * beta, and alpha after
+// both ranks are ready; exposed ones, and stores into another rank's memory, take b * beta,
+// and a fence alpha. A rank's round ends with its last operation. Sources: Hockney 1994;
 // Thakur, Rabenseifner, Gropp 2005.
 // Pure. REQUIRES: the plan passes check_plan.
 #pragma once

@@ -4,7 +4,8 @@
 // change them, one after the other; streaming stores write whole lines without asking for
 // their content. So memory that peers read, and this rank does not, is filled several
 // times faster. Below a few KiB a plain copy is as good.
-// Thread safety: pure. What was stored is visible to others before anything stored later.
+// Thread safety: pure. What was stored is visible to others before anything stored later;
+// of stream_copy_unfenced() only after streaming_fence().
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,9 @@ inline constexpr std::size_t kStreamingBytes = 3 * 1024;
 
 // As memcpy. REQUIRES: the two do not overlap.
 void streaming_copy(void* to, const void* from, std::size_t bytes);
+// For many pieces in a row.
+void stream_copy_unfenced(void* to, const void* from, std::size_t bytes);
+void streaming_fence();
 // streaming_copy() from kStreamingBytes on, else memcpy.
 void copy_to_peer(void* to, const void* from, std::size_t bytes);
 

@@ -28,13 +28,30 @@ struct WaitPolicy {
   static WaitPolicy for_host(int ranks, int cores);
 };
 
+// The attempts of one waiter before it sleeps.
+class Patience {
+ public:
+  explicit Patience(const WaitPolicy& policy) : policy_(policy) {}
+  // Spins or yields once. False: it is time to sleep.
+  bool pause();
+  // Something moved.
+  void renew() { attempts_ = 0; }
+
+ private:
+  const WaitPolicy policy_;
+  std::uint32_t attempts_ = 0;
+};
+
 class Doorbell {
  public:
   // REQUIRES: the word outlives the object.
   Doorbell(DoorbellWord* word, WaitPolicy policy) : word_(word), policy_(policy) {}
   std::uint32_t value() const { return word_->value.load(std::memory_order_acquire); }
+  const WaitPolicy& policy() const { return policy_; }
   // False when the deadline passed and the word still equals `seen`.
   bool wait(std::uint32_t seen, Deadline deadline);
+  // As wait(), but sleeps at once: for who has spun and yielded over its own work.
+  bool sleep(std::uint32_t seen, Deadline deadline);
   void ring() { ring(*word_); }
   static void ring(DoorbellWord& word);
 

@@ -59,6 +59,13 @@ class Fabric {
   // Errors: invalid_argument when `peer` is this rank or none of the world's; what the
   // transport says (peer_dead, resource_exhausted, ...).
   Result<std::unique_ptr<Channel>> open_channel(int peer, std::uint64_t context);
+  // Whether the path to the peer is one on which the two can map each other's memory.
+  // REQUIRES: peer is another rank of the world.
+  bool shares_memory(int peer) const;
+  // Gives `own` from `offset` on, and gets the peer's (peer_memory.h). Errors: what the
+  // transport says. REQUIRES: shares_memory(peer).
+  Result<std::shared_ptr<PeerMemory>> exchange_memory(int peer, std::uint64_t context, const SharedHeap& own,
+                                                      std::size_t offset);
   // REQUIRES: peer is another rank of the world.
   const PathChoice& choice(int peer) const;
   std::string explain(int peer) const;  // Several lines, for people.

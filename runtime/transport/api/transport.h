@@ -14,6 +14,7 @@
 
 #include "runtime/transport/api/channel.h"
 #include "runtime/transport/api/doorbell.h"
+#include "runtime/transport/api/peer_memory.h"
 #include "runtime/transport/api/peer_watch.h"
 #include "runtime/transport/api/reactor.h"
 
@@ -56,6 +57,8 @@ class Transport {
   // What connecting to that rank showed (which address answered, which did not), for
   // people; "" while nothing is known beyond reach().
   virtual std::string report(int /*peer*/) const { return {}; }
+  // Null where peers cannot map each other's memory.
+  virtual MemoryExchange* memory_exchange() { return nullptr; }
 };
 
 struct TransportFactory {

@@ -13,15 +13,10 @@
 #include <trireme/memory/shared_heap.h>
 
 #include "runtime/transport/api/doorbell.h"
+#include "runtime/transport/api/peer_memory.h"
 #include "runtime/transport/shm/ring.h"
 
 namespace trireme {
-
-// A doorbell in a peer's heap, mapped here.
-struct PeerBell {
-  std::shared_ptr<SharedHeap> heap;
-  DoorbellWord* word = nullptr;
-};
 
 class ShmLink {
  public:

@@ -11,7 +11,7 @@
 namespace trireme {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x545249534d454d31;  // "TRISMEM1": the version is its last digit.
+constexpr std::uint64_t kMagic = 0x545249534d454d32;  // "TRISMEM2": the version is its last digit.
 constexpr std::size_t kMostBytes = 1024;
 constexpr std::size_t kMostFds = 2;
 
@@ -38,10 +38,11 @@ std::vector<UniqueFd> take_fds(msghdr& header) {
 std::string ShmHello::encode() const {
   WireWriter writer;
   writer.u64(kMagic);
+  writer.u8(static_cast<std::uint8_t>(purpose));
   writer.bytes(channel.encode());
   writer.bytes(token);
   writer.u64(heap_bytes);
-  writer.u64(ring_offset);
+  writer.u64(heap_offset);
   writer.u64(doorbell_heap_bytes);
   writer.u64(doorbell_offset);
   return writer.take();
@@ -51,10 +52,13 @@ Result<ShmHello> ShmHello::decode(std::string_view text) {
   WireReader reader(text);
   if (reader.u64() != kMagic) return malformed("a hello");
   ShmHello hello;
+  const std::uint8_t purpose = reader.u8();
+  if (purpose > static_cast<std::uint8_t>(ShmPurpose::memory)) return malformed("a hello");
+  hello.purpose = static_cast<ShmPurpose>(purpose);
   TRIREME_ASSIGN_OR_RETURN(hello.channel, ChannelHello::decode(reader.bytes()));
   hello.token = reader.string();
   hello.heap_bytes = reader.u64();
-  hello.ring_offset = reader.u64();
+  hello.heap_offset = reader.u64();
   hello.doorbell_heap_bytes = reader.u64();
   hello.doorbell_offset = reader.u64();
   if (!reader.finished()) return malformed("a hello");

@@ -3,6 +3,7 @@
 // recvmsg. docs/transports.md describes the two messages of the handshake.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,12 +18,17 @@ namespace trireme {
 
 inline constexpr std::size_t kShmTokenBytes = 32;
 
-// What the lower rank sends, with the descriptors of the ring heap and of its doorbell heap.
+// What the heap in a hello is for: the rings of a channel, or memory that is exchanged.
+enum class ShmPurpose : std::uint8_t { channel = 0, memory };
+
+// What the lower rank sends to open a channel, and every rank to give memory, with the
+// descriptors of that heap and of its doorbell heap.
 struct ShmHello {
+  ShmPurpose purpose = ShmPurpose::channel;
   ChannelHello channel;
   std::string token;  // The receiver's.
   std::uint64_t heap_bytes = 0;
-  std::uint64_t ring_offset = 0;
+  std::uint64_t heap_offset = 0;  // Where the rings, or the memory, begin.
   std::uint64_t doorbell_heap_bytes = 0;
   std::uint64_t doorbell_offset = 0;
 

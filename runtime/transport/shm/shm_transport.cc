@@ -3,206 +3,22 @@
 // doorbell); it may write into the rings at once. The higher rank's service thread maps
 // them, answers with the descriptor of its doorbell, and hands the link to the channel
 // opened there, or keeps it until one is. Each side writes one message: nobody waits.
+// Memory is exchanged in the same way, but that both ranks send a hello, each with its heap.
 #include "runtime/transport/shm/api/shm_transport.h"
 
 #include <sys/epoll.h>
-#include <unistd.h>
-
-#include <mutex>
 
 #include <fmt/core.h>
 
-#include <trireme/telemetry/log.h>
-
 #include "runtime/platform/api/process.h"
-#include "runtime/platform/api/sockets.h"
-#include "runtime/transport/api/handshake.h"
 #include "runtime/transport/api/host_scope.h"
-#include "runtime/transport/api/meeting.h"
 #include "runtime/transport/shm/shm_channel.h"
-#include "runtime/transport/shm/shm_message.h"
+#include "runtime/transport/shm/shm_state.h"
 
 namespace trireme {
 namespace {
 
-constexpr std::uint64_t kHelloTimeoutMs = 10'000;
-constexpr std::uint64_t kConnectTimeoutMs = 1'000;
-constexpr std::uint64_t kAcceptRetryMs = 100;
-
-struct ShmArrival {
-  std::shared_ptr<SharedHeap> heap;
-  RingPair* pair = nullptr;
-  PeerBell bell;
-};
-
-// Maps `fd` and finds `length` bytes at `offset` in it, suitably aligned.
-Result<std::pair<std::shared_ptr<SharedHeap>, void*>> map_peer_memory(UniqueFd fd, std::uint64_t heap_bytes,
-                                                                      std::uint64_t offset, std::uint64_t length) {
-  if (offset % 64 != 0 || offset > heap_bytes || heap_bytes - offset < length) {
-    return data_loss("shm transport: a peer's memory is not where its message says");
-  }
-  TRIREME_ASSIGN_OR_RETURN(std::shared_ptr<SharedHeap> heap, SharedHeap::attach(fd.release(), heap_bytes));
-  void* memory = heap->base() + offset;
-  return std::pair(std::move(heap), memory);
-}
-
-Result<PeerBell> map_bell(UniqueFd fd, std::uint64_t heap_bytes, std::uint64_t offset) {
-  TRIREME_ASSIGN_OR_RETURN(auto mapped, map_peer_memory(std::move(fd), heap_bytes, offset, sizeof(DoorbellWord)));
-  return PeerBell{std::move(mapped.first), static_cast<DoorbellWord*>(mapped.second)};
-}
-
-// What the transport's handlers share; they keep it alive while they run.
-struct ShmState : std::enable_shared_from_this<ShmState> {
-  TransportEnvironment surroundings;
-  std::string token = random_bytes(kShmTokenBytes);
-  Listener listener;
-  Reactor::Token listener_token = 0;
-  Meeting<ShmArrival> meeting;
-
-  void accept_all();
-  // Descriptors have run out, or the like: again a little later, not in a tight loop.
-  void retry_accept(const Status& status);
-  void on_incoming(Reactor::Token token, const std::shared_ptr<Socket>& socket);
-  Status answer(Socket& socket, ShmMessage message);
-  Result<ShmArrival> map_arrival(const ShmHello& hello, ShmMessage message) const;
-  Status send_hello(const Socket& socket, const SharedHeap& heap, const RingPair* pair, const ChannelKey& key,
-                    std::string_view peer_token) const;
-  Status await_reply(std::shared_ptr<Socket> socket, std::shared_ptr<ShmLink> link, const ChannelKey& key);
-  Status take_reply(ShmLink& link, ShmMessage message) const;
-  void expect(const std::shared_ptr<ShmLink>& link, const ChannelKey& key);
-};
-
-void ShmState::accept_all() {
-  for (;;) {
-    Result<Socket> accepted = listener.try_accept();
-    if (!accepted.is_ok()) return retry_accept(accepted.status());
-    if (!accepted->valid()) break;
-    auto socket = std::make_shared<Socket>(std::move(accepted).value());
-    auto watched = surroundings.reactor->watch(
-        socket->fd(), EPOLLIN,
-        [self = shared_from_this(), socket](Reactor::Token own, std::uint32_t) { self->on_incoming(own, socket); });
-    if (!watched.is_ok()) return retry_accept(watched.status());
-    // A client that says nothing is dropped; forgetting twice is harmless.
-    surroundings.reactor->run_at(Deadline::after_ms(kHelloTimeoutMs),
-                                 [weak = std::weak_ptr(surroundings.reactor), own = *watched] {
-                                   if (auto reactor = weak.lock()) reactor->forget(own);
-                                 });
-  }
-  surroundings.reactor->arm(listener_token, EPOLLIN);
-}
-
-void ShmState::retry_accept(const Status& status) {
-  log_line(LogLevel::warn, "transport",
-           status.with_context("shm transport: accepting a peer's connection").to_string());
-  surroundings.reactor->run_at(Deadline::after_ms(kAcceptRetryMs), [weak = weak_from_this()] {
-    if (auto self = weak.lock()) self->surroundings.reactor->arm(self->listener_token, EPOLLIN);
-  });
-}
-
-void ShmState::on_incoming(Reactor::Token own, const std::shared_ptr<Socket>& socket) {
-  const std::shared_ptr<Socket> keep = socket;  // forget() may drop the handler that holds it.
-  Result<std::optional<ShmMessage>> message = receive_shm_message(keep->fd());
-  if (message.is_ok() && !message->has_value()) {
-    surroundings.reactor->arm(own, EPOLLIN);
-    return;
-  }
-  if (message.is_ok()) {
-    if (Status status = answer(*keep, std::move(**message)); !status.is_ok()) {
-      ShmReply refusal;
-      refusal.refusal = status.to_string();
-      // The client may be gone or no rank at all; there is nobody else to tell.
-      [[maybe_unused]] const Status told = send_shm_message(keep->fd(), refusal.encode(), {});
-    }
-  }
-  surroundings.reactor->forget(own);
-}
-
-Status ShmState::answer(Socket& socket, ShmMessage message) {
-  TRIREME_ASSIGN_OR_RETURN(const ShmHello hello, ShmHello::decode(message.text));
-  if (!equal_secrets(hello.token, token)) return permission_denied("shm transport: wrong token");
-  TRIREME_RETURN_IF_ERROR(hello.channel.check_against(*surroundings.world));
-  TRIREME_ASSIGN_OR_RETURN(ShmArrival arrival, map_arrival(hello, std::move(message)));
-  ShmReply reply;
-  reply.doorbell_heap_bytes = surroundings.doorbell_heap_bytes;
-  reply.doorbell_offset = surroundings.doorbell_offset;
-  // A sender that is gone already has left its bytes in the rings: they still count.
-  [[maybe_unused]] const Status told = send_shm_message(socket.fd(), reply.encode(), {surroundings.doorbell_heap_fd});
-  meeting.arrive(hello.channel.key(), std::move(arrival));
-  return Status::ok();
-}
-
-Result<ShmArrival> ShmState::map_arrival(const ShmHello& hello, ShmMessage message) const {
-  if (message.fds.size() != 2) return data_loss("shm transport: a hello without its two descriptors");
-  ShmArrival arrival;
-  TRIREME_ASSIGN_OR_RETURN(
-      auto mapped, map_peer_memory(std::move(message.fds[0]), hello.heap_bytes, hello.ring_offset, kRingDataOffset));
-  arrival.pair = static_cast<RingPair*>(mapped.second);
-  const std::uint64_t capacity = arrival.pair->capacity;
-  if (arrival.pair->magic != kRingMagic || capacity == 0 || (capacity & (capacity - 1)) != 0 ||
-      capacity > (hello.heap_bytes - hello.ring_offset - kRingDataOffset) / 2) {
-    return data_loss("shm transport: the memory in a hello holds no rings of this version");
-  }
-  arrival.heap = std::move(mapped.first);
-  arrival.heap->close_descriptor();
-  TRIREME_ASSIGN_OR_RETURN(arrival.bell,
-                           map_bell(std::move(message.fds[1]), hello.doorbell_heap_bytes, hello.doorbell_offset));
-  return arrival;
-}
-
-Status ShmState::send_hello(const Socket& socket, const SharedHeap& heap, const RingPair* pair, const ChannelKey& key,
-                            std::string_view peer_token) const {
-  ShmHello hello;
-  hello.channel = ChannelHello::from(*surroundings.world, key);
-  hello.token = peer_token;
-  hello.heap_bytes = heap.bytes();
-  hello.ring_offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(pair) - heap.base());
-  hello.doorbell_heap_bytes = surroundings.doorbell_heap_bytes;
-  hello.doorbell_offset = surroundings.doorbell_offset;
-  return send_shm_message(socket.fd(), hello.encode(), {heap.fd(), surroundings.doorbell_heap_fd});
-}
-
-Status ShmState::await_reply(std::shared_ptr<Socket> socket, std::shared_ptr<ShmLink> link, const ChannelKey& key) {
-  const int fd = socket->fd();
-  auto handler = [self = shared_from_this(), socket = std::move(socket), link = std::move(link), key](
-                     Reactor::Token own, std::uint32_t) {
-    const auto keep = std::pair(self, socket);  // forget() may drop this handler.
-    Result<std::optional<ShmMessage>> message = receive_shm_message(socket->fd());
-    if (message.is_ok() && !message->has_value()) return self->surroundings.reactor->arm(own, EPOLLIN);
-    Status status = message.is_ok() ? self->take_reply(*link, std::move(**message))
-                                    : self->surroundings.peers->closed_by(key.peer, key.context);
-    if (!status.is_ok()) link->fail(std::move(status));
-    link->ring_peer();  // What was written before the bell was known.
-    self->surroundings.ring_doorbell();
-    self->surroundings.reactor->forget(own);
-  };
-  return surroundings.reactor->watch(fd, EPOLLIN, std::move(handler)).status();
-}
-
-Status ShmState::take_reply(ShmLink& link, ShmMessage message) const {
-  TRIREME_ASSIGN_OR_RETURN(const ShmReply reply, ShmReply::decode(message.text));
-  if (!reply.refusal.empty()) return unavailable("shm transport: the peer refused the channel: " + reply.refusal);
-  if (message.fds.size() != 1) return data_loss("shm transport: a reply without its descriptor");
-  TRIREME_ASSIGN_OR_RETURN(PeerBell bell,
-                           map_bell(std::move(message.fds[0]), reply.doorbell_heap_bytes, reply.doorbell_offset));
-  link.set_bell(std::move(bell));
-  return Status::ok();
-}
-
-void ShmState::expect(const std::shared_ptr<ShmLink>& link, const ChannelKey& key) {
-  meeting.expect(key, [link, ring = surroundings.ring_doorbell](ShmArrival arrival) {
-    RingPair* pair = arrival.pair;
-    link->set_bell(std::move(arrival.bell));
-    link->set_rings(std::move(arrival.heap), pair);
-    if (link->abandoned()) {
-      RingWriter(pair, 1).close();
-      RingReader(pair, 0).close();
-      link->ring_peer();
-    }
-    ring();
-  });
-}
-
-class ShmTransport final : public Transport {
+class ShmTransport final : public Transport, public MemoryExchange {
  public:
   explicit ShmTransport(std::shared_ptr<ShmState> state) : state_(std::move(state)) {}
   ~ShmTransport() override { state_->surroundings.reactor->forget(state_->listener_token); }
@@ -218,10 +34,16 @@ class ShmTransport final : public Transport {
   Reach reach(const PeerInfo& peer, std::string_view peer_advertisement) const override;
   Result<std::unique_ptr<Channel>> open(const PeerInfo& peer, std::string_view peer_advertisement,
                                         std::uint64_t context) override;
+  MemoryExchange* memory_exchange() override { return this; }
+  Result<std::shared_ptr<PeerMemory>> exchange(const PeerInfo& peer, std::string_view peer_advertisement,
+                                               std::uint64_t context, const SharedHeap& own,
+                                               std::size_t offset) override;
 
  private:
   Status introduce(const std::shared_ptr<ShmLink>& link, const PeerInfo& peer, std::string_view peer_advertisement,
                    const ChannelKey& key);
+  Status give(const std::shared_ptr<PeerMemory>& memory, const PeerInfo& peer, std::string_view peer_advertisement,
+              const ChannelKey& key, const SharedHeap& own, std::size_t offset);
 
   std::shared_ptr<ShmState> state_;
 };
@@ -267,17 +89,48 @@ Status ShmTransport::introduce(const std::shared_ptr<ShmLink>& link, const PeerI
   RingPair* pair = make_ring_pair(memory, capacity);
   link->set_rings(heap, pair);
   TRIREME_ASSIGN_OR_RETURN(const ShmEndpoint endpoint, ShmEndpoint::parse(peer_advertisement));
-  TRIREME_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::parse(endpoint.address));
-  Result<Socket> connected = Socket::connect(address, Deadline::after_ms(kConnectTimeoutMs));
-  if (!connected.is_ok()) {
-    if (Status dead = state_->surroundings.peers->status(peer.rank); !dead.is_ok()) return dead;
-    return peer_dead(fmt::format("{} no longer listens at {} ({}): its process has ended or left the job",
-                                 peer.to_string(), endpoint.address, connected.status().message()));
-  }
-  auto socket = std::make_shared<Socket>(std::move(connected).value());
-  TRIREME_RETURN_IF_ERROR(state_->send_hello(*socket, *heap, pair, key, endpoint.token));
+  TRIREME_ASSIGN_OR_RETURN(auto socket, state_->connect(peer, endpoint.address));
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - heap->base());
+  TRIREME_RETURN_IF_ERROR(state_->send_hello(*socket, ShmPurpose::channel, *heap, offset, key, endpoint.token));
   heap->close_descriptor();  // The peer's copy travels; thousands of channels must not use up our descriptors.
-  return state_->await_reply(std::move(socket), link, key);
+  return state_->await_reply(std::move(socket), key, [link](const ShmState& state, Result<ShmMessage> reply) {
+    Status status = reply.is_ok() ? state.take_reply(*link, std::move(reply).value()) : reply.status();
+    if (!status.is_ok()) link->fail(std::move(status));
+    link->ring_peer();  // What was written before the bell was known.
+  });
+}
+
+// Both ranks of a pair give, so their exchanges are counted at both ends alike.
+Result<std::shared_ptr<PeerMemory>> ShmTransport::exchange(const PeerInfo& peer, std::string_view peer_advertisement,
+                                                           std::uint64_t context, const SharedHeap& own,
+                                                           std::size_t offset) {
+  const ChannelKey key = state_->memories.next_key(peer.rank, context);
+  auto memory = std::make_shared<PeerMemory>();
+  state_->memories.expect(key, [memory, ring = state_->surroundings.ring_doorbell](MemoryArrival arrival) {
+    memory->arrive(std::move(arrival.heap), arrival.offset, std::move(arrival.bell));
+    ring();
+  });
+  Status given = give(memory, peer, peer_advertisement, key, own, offset);
+  if (given.is_ok()) return memory;
+  if (given.code() == StatusCode::peer_dead) return given;  // Says whom it is about.
+  return given.with_context(fmt::format("exchanging memory of context {} with {}", context, peer.to_string()));
+}
+
+Status ShmTransport::give(const std::shared_ptr<PeerMemory>& memory, const PeerInfo& peer,
+                          std::string_view peer_advertisement, const ChannelKey& key, const SharedHeap& own,
+                          std::size_t offset) {
+  TRIREME_ASSIGN_OR_RETURN(const ShmEndpoint endpoint, ShmEndpoint::parse(peer_advertisement));
+  TRIREME_ASSIGN_OR_RETURN(auto socket, state_->connect(peer, endpoint.address));
+  TRIREME_RETURN_IF_ERROR(state_->send_hello(*socket, ShmPurpose::memory, own, offset, key, endpoint.token));
+  return state_->await_reply(std::move(socket), key, [memory](const ShmState&, Result<ShmMessage> message) {
+    // A peer that is gone already has taken what it wanted, or its own memory does not come.
+    if (!message.is_ok()) return;
+    const Result<ShmReply> reply = ShmReply::decode(message->text);
+    if (!reply.is_ok()) return memory->fail(reply.status());
+    if (!reply->refusal.empty()) {
+      memory->fail(unavailable("shm transport: the peer refused the memory: " + reply->refusal));
+    }
+  });
 }
 
 Result<std::unique_ptr<Channel>> ShmTransport::open(const PeerInfo& peer, std::string_view peer_advertisement,

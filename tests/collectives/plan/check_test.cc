@@ -130,6 +130,116 @@ TEST(Check, RefusesABarrierThatKnowsTooLittle) {
   expect_refused(plan, false, "knowing only of 2 ranks");
 }
 
+// Two ranks that post their inputs and add up what both have posted.
+Plan posting_plan(std::int64_t count = 5) {
+  Plan plan{{Collective::all_reduce, 2, 0, count, 4, false}, {}};
+  plan.request.shared_memory = plan.request.windows = true;
+  for (int rank = 0; rank < 2; ++rank) {
+    Program program;
+    program.rank = rank;
+    program.input = program.output = program.partition = {count, 1};
+    program.ops.resize(2);
+    program.ops[0].kind = OpKind::post;
+    program.ops[0].a = {Buffer::input, fixed(0)};
+    program.ops[1].kind = OpKind::fetch_reduce;
+    program.ops[1].a = {Buffer::posted, fixed(0)};
+    program.ops[1].target = {Buffer::output, fixed(0)};
+    program.ops[1].finish = true;
+    program.rounds = {{0, 1}, {1, 1}};
+    program.loops = {{1, 0, 2}};
+    plan.programs.push_back(program);
+  }
+  return plan;
+}
+
+TEST(Check, PostsAreReadAfterTheyAreMade) {
+  EXPECT_TRUE(check_plan(posting_plan(), false).is_ok()) << check_plan(posting_plan(), false).to_string();
+  EXPECT_TRUE(check_plan(posting_plan(), true).is_ok());
+  Plan apart = posting_plan();
+  apart.request.shared_memory = false;
+  expect_refused(apart, false, "shared memory");
+  expect_refused(posting_plan(kMostPostedBytes / 4 + 1), false, "more than");
+  Plan silent = posting_plan();
+  silent.programs[1].rounds[0].op_count = 0;
+  expect_refused(silent, false, "before it has posted");
+  Plan absent = posting_plan();
+  absent.programs[1].ops[1].a.chunk = fixed(1);
+  expect_refused(absent, false, "not number 1");
+  Plan left = posting_plan();
+  left.programs[1].loops = {};
+  expect_refused(left, false, "deadlock");
+}
+
+// Two ranks that expose their buffers and store the sum of their half in both outputs.
+Plan exposing_plan() {
+  Plan plan{{Collective::all_reduce, 2, 0, 6, 4, false}, {}};
+  plan.request.shared_memory = plan.request.windows = true;
+  for (int rank = 0; rank < 2; ++rank) {
+    Program program;
+    program.rank = rank;
+    program.input = program.output = program.partition = {6, 2};
+    program.ops.resize(3);
+    program.ops[0].kind = OpKind::expose;
+    program.ops[1].kind = OpKind::fetch_reduce;
+    program.ops[1].placement = Placement::everywhere;
+    program.ops[1].length = fixed(rank);
+    program.ops[1].a = {Buffer::input, fixed(rank)};
+    program.ops[1].target = {Buffer::output, fixed(rank)};
+    program.ops[1].finish = true;
+    program.ops[2].kind = OpKind::fence;
+    program.rounds = {{0, 1}, {1, 1}, {2, 1}};
+    program.loops = {{1, 0, 3}};
+    plan.programs.push_back(program);
+  }
+  return plan;
+}
+
+TEST(Check, ExposedMemoryIsUsedBetweenFencesByOneWriter) {
+  for (const bool in_place : {false, true}) {
+    EXPECT_TRUE(check_plan(exposing_plan(), in_place).is_ok()) << check_plan(exposing_plan(), in_place).to_string();
+  }
+  Plan elsewhere = exposing_plan();
+  elsewhere.request.windows = false;
+  expect_refused(elsewhere, false, "windows");
+  Plan early = exposing_plan();
+  for (Program& program : early.programs) program.rounds = {{1, 1}, {0, 1}, {2, 1}};
+  expect_refused(early, false, "before it is exposed");
+  Plan unfenced = exposing_plan();
+  for (Program& program : unfenced.programs) program.loops = {{1, 0, 2}};
+  expect_refused(unfenced, false, "while others may use its memory");
+  Plan twice = exposing_plan();
+  for (Program& program : twice.programs) program.rounds = {{0, 1}, {0, 1}, {2, 1}};
+  expect_refused(twice, false, "exposes twice");
+  Plan lonely = exposing_plan();
+  lonely.programs[0].rounds[2].op_count = 0;
+  expect_refused(lonely, false, "deadlock");
+}
+
+// Rank 0 copies into its output what rank 1 also stores there, or reads there.
+TEST(Check, RefusesRacesInExposedMemory) {
+  Plan plan = exposing_plan();
+  Op own;
+  own.kind = OpKind::copy;
+  own.length = fixed(1);
+  own.a = {Buffer::input, fixed(1)};
+  own.target = {Buffer::output, fixed(1)};
+  plan.programs[0].ops.push_back(own);
+  plan.programs[0].rounds = {{0, 1}, {1, 1}, {3, 1}, {2, 1}};
+  plan.programs[0].loops = {{1, 0, 4}};
+  expect_refused(plan, false, "while another operation uses it");
+  plan.programs[0].ops[3].target = {Buffer::output, fixed(0)};
+  plan.programs[0].ops[3].a = {Buffer::output, fixed(1)};
+  expect_refused(plan, false, "while another operation uses it");
+}
+
+TEST(Print, NamesPostsAndPlaces) {
+  EXPECT_NE(print_program(posting_plan().programs[0]).find("post input[0]"), std::string::npos);
+  const std::string text = print_program(exposing_plan().programs[1]);
+  EXPECT_NE(text.find("expose input and output"), std::string::npos) << text;
+  EXPECT_NE(text.find("output[1] of all = sum of input[1] of all, finished"), std::string::npos) << text;
+  EXPECT_NE(text.find("fence"), std::string::npos) << text;
+}
+
 TEST(Print, NamesBuffersAndPeers) {
   const std::string text = print_program(exchange_plan().programs[1]);
   EXPECT_NE(text.find("send input[0] to 0"), std::string::npos) << text;

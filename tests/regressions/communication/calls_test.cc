@@ -95,6 +95,7 @@ TEST(LargeCounts, Ompi9611_PlansHoldBeyond32Bits) {
       for (const std::int64_t count : counts) {
         for (const std::int64_t element_bytes : {1, 8}) {
           plan::Request request{static_cast<plan::Collective>(collective), 5, 0, count, element_bytes, false};
+          request.shared_memory = request.windows = true;
           if (plan::is_rooted(request.collective)) request.root = 3;
           if (request.collective == plan::Collective::barrier || !algorithm.supports(request)) continue;
           const plan::Plan plan = plan::make_plan(algorithm, request);

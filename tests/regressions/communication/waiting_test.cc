@@ -34,6 +34,23 @@ TEST_F(Waiting, ASlowCallThatMovesOutlivesItsDeadline) {
   }
 }
 
+// A message of one rank alone to itself waits for its other half; nobody else can move it,
+// and nobody may try.
+TEST_F(Waiting, OneRankAloneMayLeaveAMessageToItselfPending) {
+  test::run_ranks(1, test::patient(), [](Communicator& c) {
+    for (int round = 0; round < 200; ++round) {
+      int sent = round;
+      int received = -1;
+      Work send = c.send_async(&sent, 1, DataType::i32, 0);
+      std::this_thread::yield();
+      EXPECT_FALSE(send.test());
+      EXPECT_TRUE(c.receive(&received, 1, DataType::i32, 0).is_ok());
+      EXPECT_TRUE(send.wait().is_ok());
+      EXPECT_EQ(received, round);
+    }
+  });
+}
+
 // Whether a host has a processor for each of its ranks is a question to all of them: a rank
 // that may run on one processor only (as mpirun binds it) is no sign of a crowd.
 TEST_F(Waiting, RanksBoundToAProcessorEachAreNoCrowd) {

@@ -1,6 +1,7 @@
 #include "runtime/transport/api/fabric.h"
 
 #include <thread>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -115,6 +116,49 @@ TEST(Fabric, ARankAloneNeedsNoTransport) {
   bell.ring();
   EXPECT_TRUE(bell.wait(seen, Deadline::after_ms(0)));
   EXPECT_FALSE((*fabrics[0])->open_channel(0, 1).is_ok());
+}
+
+// Ranks of a host give each other memory; what one writes, the other reads, and can wake it.
+TEST(Fabric, RanksOfAHostMapEachOthersMemory) {
+  const auto worlds = worlds_of(3, 3);
+  const Fabrics fabrics = create(worlds, {});
+  constexpr std::size_t kOffset = 128;
+  std::vector<std::shared_ptr<SharedHeap>> heaps;
+  for (std::size_t r = 0; r < 3; ++r) {
+    heaps.push_back(SharedHeap::create("trireme-test", 4096 * (r + 1)).value());
+    heaps[r]->base()[kOffset] = static_cast<std::byte>(10 + r);
+  }
+  for (const std::uint64_t context : {2U, 4U, 2U}) {  // The same context again is another exchange.
+    for (int giver = 0; giver < 3; ++giver) {
+      for (int peer = 0; peer < giver; ++peer) {
+        const auto& here = fabrics[static_cast<std::size_t>(giver)].value();
+        const auto& there = fabrics[static_cast<std::size_t>(peer)].value();
+        ASSERT_TRUE(here->shares_memory(peer));
+        const auto get = [&](const std::unique_ptr<Fabric>& from, int self, int other) {
+          auto memory = from->exchange_memory(other, context, *heaps[static_cast<std::size_t>(self)], kOffset);
+          EXPECT_TRUE(memory.is_ok()) << memory.status().to_string();
+          return memory.value();
+        };
+        const auto theirs = get(here, giver, peer);
+        const auto ours = get(there, peer, giver);
+        for (const auto& [fabric, memory, rank] :
+             {std::tuple(here.get(), theirs, peer), std::tuple(there.get(), ours, giver)}) {
+          const Deadline patience = Deadline::after_ms(60'000);
+          for (std::uint32_t seen = fabric->doorbell().value(); !memory->ready(); seen = fabric->doorbell().value()) {
+            ASSERT_TRUE(fabric->doorbell().wait(seen, patience));
+          }
+          EXPECT_EQ(memory->base()[0], static_cast<std::byte>(10 + rank));
+          EXPECT_EQ(memory->bytes(), 4096U * (static_cast<unsigned>(rank) + 1) - kOffset);
+          const std::uint32_t before = fabrics[static_cast<std::size_t>(rank)].value()->doorbell().value();
+          memory->ring();
+          EXPECT_NE(fabrics[static_cast<std::size_t>(rank)].value()->doorbell().value(), before);
+        }
+      }
+    }
+  }
+  const auto apart = worlds_of(2, 1);
+  const Fabrics strangers = create(apart, {});
+  EXPECT_FALSE(strangers[0].value()->shares_memory(1));
 }
 
 TEST(Fabric, AFailureOfTheWorldRingsAndBreaksTheCulpritsChannelsOnly) {

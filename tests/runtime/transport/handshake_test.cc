@@ -81,13 +81,15 @@ TEST(ShmMessage, SurvivesTheTripAndTruncationDoesNot) {
   hello.channel = {.job_hash = 1, .from_rank = 2, .to_rank = 3, .context = 4, .ordinal = 5};
   hello.token = random_bytes(kShmTokenBytes);
   hello.heap_bytes = 8192;
-  hello.ring_offset = 64;
+  hello.purpose = ShmPurpose::memory;
+  hello.heap_offset = 64;
   hello.doorbell_heap_bytes = 4096;
   hello.doorbell_offset = 128;
   const std::string text = hello.encode();
   const auto decoded = ShmHello::decode(text);
   ASSERT_TRUE(decoded.is_ok());
   EXPECT_EQ(decoded->encode(), text);
+  EXPECT_EQ(decoded->purpose, ShmPurpose::memory);
   for (std::size_t cut = 0; cut < text.size(); ++cut) EXPECT_FALSE(ShmHello::decode(text.substr(0, cut)).is_ok());
   EXPECT_FALSE(ShmReply::decode(text).is_ok());
   ShmReply reply;

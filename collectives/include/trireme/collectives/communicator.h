@@ -111,6 +111,25 @@ class Communicator {
   // come; the end of the store.
   Result<std::shared_ptr<Communicator>> shrink(const std::vector<int>& excluded = {});
 
+  // A window: memory of this rank that all members map, if they are on one host. Collectives
+  // whose buffers lie in windows on all ranks are carried out in place, without a copy
+  // between; where some rank's do not, the call is carried out as any other. Members on
+  // several hosts get memory that nobody maps. `bytes` may differ between ranks and may be 0;
+  // the memory is zeroed and 64-byte aligned. Collective, in order with the other calls: on
+  // one host it returns once all members have called it. It is this communicator's until
+  // deallocate(), or until the communicator is destroyed.
+  // After an error a peer that has not learned of it yet may still write the output of the
+  // failed call: let the window go with its communicator, and do not use it in another one.
+  // Errors: resource_exhausted; deadline_exceeded naming who has not called; what has broken
+  // the communicator.
+  Result<void*> allocate(std::size_t bytes);
+  // Gives back what one allocate() gave, on all ranks, in order with the other calls.
+  // REQUIRES: no call still uses it. Errors: invalid_argument.
+  Status deallocate(void* memory);
+  // Where this rank finds, in the window part of `rank`, what `memory` is in its own: at the
+  // same distance from the beginning. Null when there is no such place, or it is not mapped. REQUIRES: 0 <= rank < size().
+  void* mapped(const void* memory, int rank) const;
+
   // `count` elements everywhere, unless said otherwise. Zero is legal.
   Status all_reduce(const void* input, void* output, std::size_t count, DataType type, const Reduction& op);
   Status reduce(const void* input, void* output, std::size_t count, DataType type, const Reduction& op, int root);

@@ -22,8 +22,8 @@ class SharedHeap {
   // Creates, reserves, seals and maps. Errors: resource_exhausted saying how much was
   // needed and how much memory is available.
   static Result<std::shared_ptr<SharedHeap>> create(std::string name, std::size_t bytes);
-  // Maps a heap received from a peer (takes ownership of `fd`). The seals and the size
-  // are checked first. Errors: data_loss when they are not as promised.
+  // Maps a heap received from a peer and closes `fd`. The seals and the size are checked
+  // first. Errors: data_loss when they are not as promised.
   static Result<std::shared_ptr<SharedHeap>> attach(int fd, std::size_t bytes);
   ~SharedHeap();
   SharedHeap(const SharedHeap&) = delete;
@@ -36,7 +36,7 @@ class SharedHeap {
 
   std::byte* base() const;
   std::size_t bytes() const;
-  int fd() const;  // -1 after close_descriptor().
+  int fd() const;  // -1 after close_descriptor(), and of an attached heap.
   // Gives the descriptor back once no more peers need to receive it; the mapping stays.
   void close_descriptor();
   // The offset of `pointer`, when [pointer, pointer + length) lies in this heap.
