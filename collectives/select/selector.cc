@@ -8,6 +8,9 @@
 namespace trireme {
 namespace {
 
+// Formulas that are equal differ in their last bits: rounding is no reason to choose.
+constexpr double kClearlyLess = 1 - 1e-9;
+
 // Some request for this collective works, whatever its size.
 bool works_for(const plan::Algorithm& algorithm, plan::Collective collective) {
   plan::Request request{collective, 2, 0, 0, 1, false};
@@ -84,7 +87,7 @@ const plan::Algorithm* Selector::choose(const plan::Request& request) const {
     if (!algorithm.supports(request)) continue;
     const Expectation expected = expect(algorithm, request);
     if (measured_only && !expected.measured) continue;
-    if (best == nullptr || expected.seconds < least) {
+    if (best == nullptr || expected.seconds < least * kClearlyLess) {
       best = &algorithm;
       least = expected.seconds;
     }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collectives/select/selector.h"
 #include "tests/collectives/reference.h"
 #include "tests/collectives/thread_ranks.h"
 
@@ -123,6 +124,18 @@ TEST(Windows, AllocateNamesWhoHasNotCome) {
     while (!refused) std::this_thread::yield();
   });
   EXPECT_TRUE(refused);
+}
+
+// At two ranks other algorithms cost as much by their formulas: rounding must not decide.
+TEST(Windows, AreUsedAtEverySizeThatIsNotPosted) {
+  const Selector selector({1e-6, 1 / 8e9, 1e-10}, {});
+  for (std::int64_t bytes = 64 << 10; bytes <= std::int64_t{1} << 32; bytes *= 2) {
+    for (const std::int64_t more : {0, 4, 4000}) {
+      plan::Request request{plan::Collective::all_reduce, 2, 0, (bytes + more) / 4, 4, false};
+      request.shared_memory = request.windows = true;
+      EXPECT_EQ(selector.choose(request)->name, "slices") << bytes + more;
+    }
+  }
 }
 
 TEST(Windows, OneRankAloneHasMemory) {
