@@ -83,11 +83,17 @@ void Arithmetic::combine_all(std::span<const Destination> targets, std::span<con
   for (std::size_t first = 0; first < count; first += elements) {
     const std::size_t part = std::min(elements, count - first);
     const std::byte* result = combine_block(block, wide, sources, first, part, finish);
+    const bool whole_next = first + 2 * elements <= count;
+    std::size_t nth = 0;
     for (const Destination& target : targets) {
       std::byte* to = target.data + first * element_bytes_;
+      // While one block goes out, the next one's operands come in.
+      const std::byte* ahead =
+          whole_next && nth < sources.size() ? sources[nth] + (first + elements) * element_bytes_ : nullptr;
+      ++nth;
       if (to == result) continue;
       if (target.past_caches) {
-        stream_copy_unfenced(to, result, part * element_bytes_);
+        stream_copy_unfenced(to, result, part * element_bytes_, ahead);
         past = true;
       } else {
         std::memcpy(to, result, part * element_bytes_);

@@ -16,14 +16,16 @@ namespace {
 constexpr std::size_t kLine = 64;
 }
 
-void stream_copy_unfenced(void* to, const void* from, std::size_t bytes) {
+void stream_copy_unfenced(void* to, const void* from, std::size_t bytes, const void* ahead) {
   auto* target = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
   // Up to the first whole line.
   const std::size_t head = std::min(bytes, (kLine - reinterpret_cast<std::uintptr_t>(target) % kLine) % kLine);
   if (head > 0) std::memcpy(target, source, head);
   std::size_t at = head;
+  const auto* next = static_cast<const char*>(ahead);
   for (; at + kLine <= bytes; at += kLine) {
+    if (next != nullptr) _mm_prefetch(next + at, _MM_HINT_T0);
     const auto* line = reinterpret_cast<const __m128i*>(source + at);
     auto* place = reinterpret_cast<__m128i*>(target + at);
     for (int quarter = 0; quarter < 4; ++quarter) _mm_stream_si128(place + quarter, _mm_loadu_si128(line + quarter));
@@ -38,7 +40,7 @@ void streaming_fence() {
 
 #else
 
-void stream_copy_unfenced(void* to, const void* from, std::size_t bytes) {
+void stream_copy_unfenced(void* to, const void* from, std::size_t bytes, const void* /*ahead*/) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 

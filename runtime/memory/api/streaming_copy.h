@@ -18,7 +18,8 @@ inline constexpr std::size_t kStreamingBytes = 3 * 1024;
 // As memcpy. REQUIRES: the two do not overlap.
 void streaming_copy(void* to, const void* from, std::size_t bytes);
 // For many pieces in a row.
-void stream_copy_unfenced(void* to, const void* from, std::size_t bytes);
+// `ahead`: as many bytes that are read next, whose way from memory begins meanwhile; or nullptr.
+void stream_copy_unfenced(void* to, const void* from, std::size_t bytes, const void* ahead = nullptr);
 void streaming_fence();
 // streaming_copy() from kStreamingBytes on, else memcpy.
 void copy_to_peer(void* to, const void* from, std::size_t bytes);
