@@ -93,7 +93,7 @@ bool StoreDriver::wait_until_empty(Deadline deadline) const {
 void StoreDriver::loop() {
   std::array<epoll_event, 64> events;  // On the stack: a forked child has no thread to free it.
   while (true) {
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms(now_ms()));
+    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), next_timeout_ms());
     TRIREME_CHECK(ready >= 0 || errno == EINTR, "epoll_wait on a descriptor of ours");
     const ForkHold hold;
     for (int i = 0; i < ready; ++i) {
@@ -115,6 +115,11 @@ void StoreDriver::loop() {
     if (stop_ && queued_.empty()) break;
   }
   finish();
+}
+
+int StoreDriver::next_timeout_ms() const {
+  const ForkHold hold;
+  return timeout_ms(now_ms());
 }
 
 int StoreDriver::timeout_ms(std::uint64_t now) const {

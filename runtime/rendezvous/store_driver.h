@@ -50,6 +50,7 @@ class StoreDriver {
   };
 
   void loop();
+  int next_timeout_ms() const;
   int timeout_ms(std::uint64_t now_ms) const;
   void accept_all();
   void pause_accepting(std::uint64_t now_ms);
