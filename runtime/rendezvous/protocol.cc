@@ -207,6 +207,10 @@ std::string make_proof(std::string_view secret, ProofRole role, std::string_view
   return std::string(reinterpret_cast<const char*>(digest), bytes);
 }
 
+void forget_proofs() {
+  OPENSSL_thread_stop();
+}
+
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }

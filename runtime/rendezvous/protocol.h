@@ -114,6 +114,9 @@ struct Hello {
 enum class ProofRole : std::uint8_t { store = 1, client = 2 };
 std::string make_proof(std::string_view secret, ProofRole role, std::string_view client_nonce,
                        std::string_view store_nonce, std::string_view hello_payload);
+// Frees what OpenSSL keeps for the calling thread's next proof. A thread of ours does so
+// after each turn: a child forked in between has no such thread to free it.
+void forget_proofs();
 bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 std::string encode_status(const Status& status);  // u8 code, bytes message

@@ -110,6 +110,7 @@ void StoreDriver::loop() {
     }
     run_timers(now_ms());
     carry_out();
+    forget_proofs();
     changed_.notify_all();
     const std::lock_guard lock(mutex_);
     if (stop_ && queued_.empty()) break;
