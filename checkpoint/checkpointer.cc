@@ -74,12 +74,25 @@ struct Checkpointer::Impl {
     context.owner = {agreement.world().job_id(), agreement.world().epoch(), random_hex(16)};
     writer = std::thread([this] { serve(); });
   }
+  // Waits for the commit under way, but not for a rank that has been given up: its saves
+  // come to nothing, and all ranks are told so.
   ~Impl() {
-    {
+    const auto subscription = agreement.world().on_failure([this](const Failure& failure) {
       const std::lock_guard lock(mutex);
+      if (!given_up) given_up = failure;
+      changed.notify_all();
+    });
+    {
+      std::unique_lock lock(mutex);
       stopping = true;
+      changed.notify_all();
+      changed.wait(lock, [this] { return job == nullptr || given_up; });
+      if (job != nullptr && given_up->context != 0) {
+        const Failure failure{given_up->status, given_up->culprit_rank, 0};
+        lock.unlock();
+        agreement.world().report_failure(failure);
+      }
     }
-    changed.notify_all();
     writer.join();
   }
 
@@ -140,6 +153,7 @@ struct Checkpointer::Impl {
   Status unreported;  // The first error that no wait() and no handle has returned.
   Status stale;
   bool stopping = false;
+  std::optional<Failure> given_up;  // Known while this is destroyed.
   std::thread writer;  // Last: it uses all of the above.
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <future>
 
 #include "runtime/platform/api/fault.h"
 
@@ -39,6 +40,32 @@ TEST(Failure, EveryFailingCallLeavesTheOldCheckpointAndNothingElse) {
   }
   model.fill(3);
   EXPECT_TRUE(save_and_wait(*checkpointer, 3, model.state()).is_ok()) << "and saving works again";
+}
+
+// Found by a newcomer: a rank that was stopped while the others committed kept them from
+// ending, for the commit's ten minutes, though their training had given it up.
+TEST(Failure, NobodyWaitsWithACommitForARankThatIsGivenUp) {
+  const TemporaryFolder folder;
+  std::promise<void> ended;
+  on_ranks(2, [&](std::shared_ptr<World> world) {
+    CheckpointerOptions options;
+    options.directory = folder.path();
+    auto checkpointer = Checkpointer::create(world, options).value();
+    if (world->rank() == 1) return ended.get_future().wait();  // Saves nothing.
+    Model model(0, 2);
+    model.fill(1);
+    const auto handle = checkpointer->save(1, model.state());
+    ASSERT_TRUE(handle.is_ok()) << handle.status().to_string();
+    EXPECT_FALSE(handle->done());
+    // What a communicator reports whose deadline has passed.
+    world->report_failure({deadline_exceeded("rank 1 does not answer"), 1, 77});
+    checkpointer.reset();
+    EXPECT_TRUE(handle->done());
+    EXPECT_EQ(handle->wait().code(), StatusCode::deadline_exceeded);
+    EXPECT_EQ(world->failure()->culprit_rank, 1);
+    ended.set_value();
+  });
+  EXPECT_TRUE(step_names(folder.path()).empty());
 }
 
 TEST(Failure, TheNextSaveTellsOfTheLastFailure) {
