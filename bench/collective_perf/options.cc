@@ -94,6 +94,11 @@ Status check_numbers(const Texts& texts, const PerfOptions& options) {
       return invalid_argument(fmt::format("{} {}: expected {} or more", number.flag, number.value, number.least));
     }
   }
+  constexpr std::int64_t kMostThreads = 1024;
+  if (std::int64_t{options.threads} * options.devices_per_thread > kMostThreads) {
+    return invalid_argument(fmt::format("-t {} -g {}: at most {} ranks are threads of one process", options.threads,
+                                        options.devices_per_thread, kMostThreads));
+  }
   if (texts.blocking != 0 && texts.blocking != 1)
     return invalid_argument(fmt::format("-z {}: expected 0 or 1", texts.blocking));
   if (texts.registered != 0 && texts.registered != 1)

@@ -8,6 +8,7 @@
 
 #include "bench/collective_perf/measure.h"
 #include "bench/collective_perf/report.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/system.h"
 #include "runtime/rendezvous/api/local_worlds.h"
 
@@ -132,9 +133,7 @@ int run_threads(const Subject& subject, const PerfOptions& options) {
   return worst;
 }
 
-}  // namespace
-
-int perf_main(const Subject& subject, int argc, char** argv) {
+int run(const Subject& subject, int argc, char** argv) {
   std::string help;
   const auto options = parse_perf_options(subject, argc, argv, help);
   if (!options.is_ok()) {
@@ -159,6 +158,12 @@ int perf_main(const Subject& subject, int argc, char** argv) {
   }
   world.value().reset();
   return run_threads(subject, *options);
+}
+
+}  // namespace
+
+int perf_main(const Subject& subject, int argc, char** argv) {
+  return run_main(subject.program, [&] { return run(subject, argc, argv); });
 }
 
 }  // namespace trireme::bench

@@ -11,6 +11,7 @@
 
 #include "bench/p2p_matrix/measure.h"
 #include "collectives/api/job_topology.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 #include "runtime/rendezvous/api/local_worlds.h"
 
@@ -146,5 +147,5 @@ int main_of(int argc, char** argv) {
 }  // namespace trireme::bench
 
 int main(int argc, char** argv) {
-  return trireme::bench::main_of(argc, argv);
+  return trireme::run_main("p2p_matrix", [&] { return trireme::bench::main_of(argc, argv); });
 }

@@ -11,6 +11,7 @@
 #include "collectives/execute/arithmetic.h"
 #include "collectives/simulate/figure.h"
 #include "collectives/simulate/study.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 
 namespace trireme::simulate {
@@ -184,5 +185,5 @@ int main_of(int argc, char** argv) {
 }  // namespace trireme::simulate
 
 int main(int argc, char** argv) {
-  return trireme::simulate::main_of(argc, argv);
+  return trireme::run_main("trireme simulate", [&] { return trireme::simulate::main_of(argc, argv); });
 }

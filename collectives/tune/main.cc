@@ -12,6 +12,7 @@
 #include "collectives/plan/api/network_model.h"
 #include "collectives/select/selector.h"
 #include "collectives/tune/measure.h"
+#include "runtime/platform/api/console.h"
 #include "runtime/platform/api/files.h"
 #include "runtime/platform/api/system.h"
 #include "runtime/rendezvous/api/local_worlds.h"
@@ -39,9 +40,9 @@ int fail(const Status& status) {
   return exit_code(status.code());
 }
 
-Status write_table(const TuningTable& table, const std::string& path) {
+Status write_table(const TuningTable& table, const std::string& path, bool is_default) {
   const std::size_t slash = path.rfind('/');
-  if (slash != std::string::npos && slash > 0) TRIREME_RETURN_IF_ERROR(make_directories(path.substr(0, slash)));
+  if (is_default && slash != std::string::npos) TRIREME_RETURN_IF_ERROR(make_directories(path.substr(0, slash)));
   return write_file_atomically(path, tuning_to_json(table));
 }
 
@@ -50,12 +51,12 @@ int measure_rank(const Options& options, const std::shared_ptr<World>& world) {
     fmt::print("{}\n", line);
     std::fflush(stdout);
   };
+  const Result<std::string> path = options.output.empty() ? tuning_path() : Result<std::string>(options.output);
+  if (!path.is_ok()) return fail(path.status());
   const Result<TuningTable> table = measure(world, options.measure, say);
   if (!table.is_ok()) return fail(table.status());
   if (world->rank() != 0) return 0;
-  const Result<std::string> path = options.output.empty() ? tuning_path() : Result<std::string>(options.output);
-  if (!path.is_ok()) return fail(path.status());
-  const Status written = write_table(*table, *path);
+  const Status written = write_table(*table, *path, options.output.empty());
   if (!written.is_ok()) return fail(written);
   fmt::print("{} times over {} ranks: {:.2f} us a message, {:.2f} GB/s a path, {:.2f} GB/s of local work\nkept in {}\n",
              table->times.size(), table->ranks, table->network.alpha_s * 1e6, 1e-9 / table->network.beta_s_per_byte,
@@ -63,8 +64,16 @@ int measure_rank(const Options& options, const std::shared_ptr<World>& world) {
   return 0;
 }
 
+constexpr int kMostThreads = 256;
+
 int measure_threads(const Options& options) {
   const int ranks = options.ranks > 0 ? options.ranks : std::clamp(usable_cpu_count(), 2, 8);
+  if (ranks > kMostThreads) {
+    return fail(
+        invalid_argument(fmt::format("--ranks {}: at most {} ranks are measured as threads; start more as "
+                                     "processes: trireme run -n {} -- trireme tune",
+                                     ranks, kMostThreads, ranks)));
+  }
   auto worlds = make_local_worlds(ranks);
   if (!worlds.is_ok()) return fail(worlds.status());
   std::vector<int> codes(worlds.value().size());
@@ -134,6 +143,12 @@ int run(const Options& options) {
   if (!options.explain.empty()) return explain(options);
   Result<std::shared_ptr<World>> world = World::join();
   if (!world.is_ok()) return fail(world.status());
+  if (world.value()->rank() == 0) {
+    // Better now than after minutes of measuring.
+    const Result<std::string> path = options.output.empty() ? tuning_path() : Result<std::string>(options.output);
+    const Status fits = path.is_ok() && !options.output.empty() ? check_can_write(*path) : path.status();
+    if (!fits.is_ok()) return fail(fits);
+  }
   if (world.value()->size() > 1) return measure_rank(options, world.value());
   world.value().reset();
   return measure_threads(options);
@@ -143,10 +158,15 @@ int main_of(int argc, char** argv) {
   Options options;
   CLI::App app("Measures the algorithms on this machine, for the choice among them.", "trireme tune");
   app.footer(kExamples);
-  app.add_option("--ranks", options.ranks, "ranks to measure with, or to explain for; default: processors, 2 to 8");
+  app.add_option("--ranks", options.ranks, "ranks to measure with, or to explain for; default: processors, 2 to 8")
+      ->check(CLI::Range(2, 1 << 20));
   app.add_option("--output", options.output, "file to write; default: TRIREME_TUNING, or one per machine");
-  app.add_option("--largest", options.measure.largest_bytes, "largest size to measure, bytes")->capture_default_str();
-  app.add_option("--budget", options.measure.budget_ms, "milliseconds per algorithm and size")->capture_default_str();
+  app.add_option("--largest", options.measure.largest_bytes, "largest size to measure, bytes")
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 40));
+  app.add_option("--budget", options.measure.budget_ms, "milliseconds per algorithm and size")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 3.6e6));
   app.add_option("--explain", options.explain, "only say what this collective would take, and why");
   app.add_option("--size", options.size, "with --explain: bytes of the larger buffer")->capture_default_str();
   app.add_option("--topology", options.topology, "with --explain: by this topology's figures");
@@ -165,5 +185,5 @@ int main_of(int argc, char** argv) {
 }  // namespace trireme::tune
 
 int main(int argc, char** argv) {
-  return trireme::tune::main_of(argc, argv);
+  return trireme::run_main("trireme tune", [&] { return trireme::tune::main_of(argc, argv); });
 }

@@ -15,9 +15,7 @@ int fail(const trireme::World* world, const trireme::Status& status) {
   return trireme::exit_code(status.code());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace trireme;
   Result<gpt::CommandLine> command_line = gpt::parse_command_line(argc, argv);
   if (!command_line.is_ok()) return fail(nullptr, command_line.status());
@@ -34,4 +32,10 @@ int main(int argc, char** argv) {
   if (!run.is_ok()) return fail(world->get(), run.status());
   const Status status = (*run)->execute();
   return status.is_ok() ? 0 : fail(world->get(), status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return trireme::run_main("trireme-gpt", [&] { return run(argc, argv); });
 }

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <new>
 #include <string>
+#include <system_error>
 
 namespace trireme {
 namespace {
@@ -32,7 +34,7 @@ void print_error(std::string_view text) {
 
 Status flush_output() {
   errno = 0;
-  if (std::fflush(stdout) != 0) remember(errno);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) remember(errno);
   const int error_number = output_error();
   return error_number == 0 ? Status::ok() : errno_status(error_number, "write to standard output");
 }
@@ -41,6 +43,20 @@ int code_after_output(int code) {
   const Status status = flush_output();
   if (status.is_ok() || code != 0) return code;
   print_error(status.message() + ": what was asked for is incomplete\n");
+  return 1;
+}
+
+int run_main(std::string_view program, const std::function<int()>& body) {
+  std::string problem;
+  try {
+    return code_after_output(body());
+  } catch (const std::bad_alloc&) {
+    problem = "out of memory: use smaller sizes or fewer ranks here, or raise the limit (ulimit -v, the container's)";
+  } catch (const std::system_error& error) {
+    problem = std::string("the system refuses: ") + error.what() +
+              ". Where threads are short, raise the limit (ulimit -u, the container's pids) or use fewer ranks";
+  }
+  print_error(std::string(program) + ": " + problem + "\n");
   return 1;
 }
 

@@ -27,6 +27,21 @@ Outcome run_program(const std::string& program, std::vector<std::string> argumen
   return test::run(arguments);
 }
 
+// What nobody could read, and what the machine has no room for, is no success.
+TEST(CollectivePerf, LostOutputAndLackOfThreadsAreFailuresInWords) {
+  const std::string perf = test::built_program("all_reduce_perf");
+  const test::Outcome lost = test::run({"sh", "-c", perf + " -b 8 -e 8 -t 2 -n 1 -w 0 > /dev/full"});
+  EXPECT_EQ(lost.code, 1) << lost.output;
+  EXPECT_NE(lost.output.find("standard output"), std::string::npos) << lost.output;
+  const test::Outcome many = run_program("all_reduce_perf", {"-b", "8", "-e", "8", "-t", "100000", "-g", "100000"});
+  EXPECT_EQ(many.code, 2) << many.output;
+  EXPECT_NE(many.output.find("at most 1024 ranks"), std::string::npos) << many.output;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const test::Outcome crowded = test::run({"sh", "-c", "ulimit -v 100000; exec " + perf + " -b 8 -e 8"});
+  EXPECT_TRUE(crowded.code == 1 || crowded.code == 0) << crowded.code << crowded.output;
+#endif
+}
+
 TEST(CollectivePerf, PrintsTheTableAndWritesRows) {
   const auto folder = make_temporary_directory("trireme-perf-");
   ASSERT_TRUE(folder.is_ok());

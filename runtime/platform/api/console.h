@@ -4,6 +4,7 @@
 // Thread safety: any thread.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include <trireme/base/status.h>
@@ -17,5 +18,8 @@ void print_error(std::string_view text);  // At once.
 Status flush_output();
 // For the end of main(): `code`, or 1 instead of 0 when standard output was lost, which it says.
 int code_after_output(int code);
+// The body of main(): what `body` returns, after code_after_output(); 1 and a sentence where
+// memory or threads ran out in this thread, instead of an abort.
+int run_main(std::string_view program, const std::function<int()>& body);
 
 }  // namespace trireme

@@ -162,5 +162,22 @@ TEST_F(Tools, TuneMeasuresKeepsAndExplains) {
   EXPECT_EQ(wrong.code, 2) << wrong.output;
 }
 
+TEST_F(Tools, TuneRefusesWhatCannotBeMeasuredOrKept) {
+  const auto refused = [&](const std::vector<std::string>& flags, const std::string& part) {
+    std::vector<std::string> arguments = {"tune"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Outcome outcome = run("bin/trireme", arguments);
+    EXPECT_EQ(outcome.code, 2) << outcome.output;
+    EXPECT_NE(outcome.output.find(part), std::string::npos) << outcome.output;
+  };
+  refused({"--largest", "-1"}, "--largest");
+  refused({"--largest", "0"}, "--largest");
+  refused({"--budget", "-1"}, "--budget");
+  refused({"--ranks", "100000"}, "trireme run -n 100000");
+  refused({"--output", folder_}, "it is a folder");
+  refused({"--output", folder_ + "/none/table.json"}, "there is no folder");
+  EXPECT_FALSE(file_info(folder_ + "/none")->exists);
+}
+
 }  // namespace
 }  // namespace trireme
