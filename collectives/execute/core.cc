@@ -229,7 +229,7 @@ void Core::report(const Status& status, int culprit) {
   World& world = engine_->world();
   world.report_failure({status, culprit, context_});
   std::optional<Failure> known = known_failure();
-  for (const Deadline patience = Deadline::after_ms(500); !known && !patience.expired(); known = known_failure()) {
+  for (const Deadline patience = Deadline::after_ms(300); !known && !patience.expired(); known = known_failure()) {
     system_clock().sleep_ns(1'000'000);
   }
   break_with(known ? known->status : status);

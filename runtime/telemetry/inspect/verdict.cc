@@ -170,12 +170,15 @@ std::string Judge::last_act(int rank, std::uint64_t context) const {
   const RankView* found = view(rank);
   if (found == nullptr) return "nothing is known of it here (another host's?)";
   if (!found->has_joined()) return "its program has not joined the job";
+  const std::string now = found->state != 'X'    ? std::string("is busy in its own code")
+                          : found->ended.empty() ? std::string("has ended")
+                                                 : "has ended: " + found->ended;
   for (const RecordedCommunicator& communicator : found->recording->communicators) {
     if (communicator.context != context) continue;
     const RecordedCall* last = communicator.last_collective();
     if (last == nullptr) return "it has made no call there yet";
-    return fmt::format("its last call there was {} (the {}), and it is busy in its own code", last->describe(),
-                       ordinal(last->sequence));
+    return fmt::format("its last call there was {} (the {}), and it {}", last->describe(), ordinal(last->sequence),
+                       now);
   }
   return found->recording->left ? "it has left the job" : "it has no such communicator (yet, or any more)";
 }

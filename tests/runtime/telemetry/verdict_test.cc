@@ -171,6 +171,13 @@ TEST(Verdict, TheRankThatHasNotComeIsMissing) {
              {"ranks 1, 3 have not entered"});
 }
 
+TEST(Verdict, AMissingRankThatHasEndedIsNotCalledBusy) {
+  auto ranks = job({{kDone, kInside}, {kDone, kInside}, {kDone, kInside}, {kDone}});
+  ranks[3].state = 'X';
+  ranks[3].ended = "exit code 0";
+  expect_one(judge(ranks), FindingKind::missing, {3}, {"51st), and it has ended: exit code 0"});
+}
+
 TEST(Verdict, ARankWithoutRecorderIsMissingToo) {
   auto ranks = job({{kInside}, {kInside}, {kInside}, {}});
   ranks[3].recording.reset();
