@@ -217,6 +217,7 @@ void CoordinatorState::on(const event::ShimLost& lost) {
 }
 
 void CoordinatorState::on(const message::Quiet& quiet) {
+  record_.lost_files |= quiet.lost_files;
   if (quiet.epoch != epoch_ || running_ranks_ > 0) return;
   finish_or_restart();
 }
@@ -267,6 +268,7 @@ void CoordinatorState::finish() {
   phase_ = Phase::finished;
   if (!record_.attempts.empty() && attempt().ended_at_ms == 0) attempt().ended_at_ms = now_ms_;
   record_.exit_code = outcome_code();
+  if (record_.exit_code == 0 && record_.lost_files) record_.exit_code = 1;
   emit(action::Finish{record_.exit_code});
 }
 

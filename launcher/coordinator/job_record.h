@@ -52,7 +52,8 @@ struct JobRecord {
   int exit_code = 0;
   int stop_signal = 0;  // When stopped.
   int restarts = 0;
-  std::string lost;  // Why the host's shim was lost, if it was.
+  std::string lost;         // Why the host's shim was lost, if it was.
+  bool lost_files = false;  // Of the output that was asked for something could not be written.
   std::vector<AttemptRecord> attempts;
 };
 

@@ -66,8 +66,10 @@ void fields(A& archive, M& m) {
     archive(m.epoch, m.attempt);
   } else if constexpr (is<M, message::SignalRanks> || is<M, message::SignalLeftovers>) {
     archive(m.epoch, m.signal);
-  } else if constexpr (is<M, message::KillAll> || is<M, message::CollectRecordings> || is<M, message::Quiet>) {
+  } else if constexpr (is<M, message::KillAll> || is<M, message::CollectRecordings>) {
     archive(m.epoch);
+  } else if constexpr (is<M, message::Quiet>) {
+    archive(m.epoch, m.lost_files);
   } else if constexpr (is<M, message::Notice>) {
     archive(m.text);
   } else if constexpr (is<M, message::OutputClosed>) {

@@ -110,6 +110,7 @@ struct Recordings {
 // Every rank of the attempt has ended, and so has every process it left behind.
 struct Quiet {
   std::int64_t epoch = 0;
+  bool lost_files = false;  // Files of output or the exit record could not be written whole.
 };
 // The launcher's standard output cannot be written any more (its reader is gone, its disk is full).
 struct OutputClosed {

@@ -46,6 +46,8 @@ class OutputRouter {
   std::vector<std::string> last_lines(int local) const;
   // Readers are far behind: read no more from the ranks until on_drained.
   bool congested() const;
+  // Whether any of the output files lacks something.
+  bool lost_files() const { return told_file_error_; }
   bool flushed() const;
 
  private:

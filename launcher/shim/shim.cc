@@ -216,9 +216,12 @@ void Shim::check_quiet() {
   if (keep_recordings_) write_recordings();
   if (!job_.output_directory.empty()) {
     const Status written = record_.write(job_, attempt_);
-    if (!written.is_ok()) router_->notice("the exit record could not be written: " + written.to_string());
+    if (!written.is_ok()) {
+      router_->notice("the exit record could not be written: " + written.to_string());
+      lost_files_ = true;
+    }
   }
-  link_->send(message::Quiet{attempt_.epoch});
+  link_->send(message::Quiet{attempt_.epoch, lost_files_ || router_->lost_files()});
 }
 
 // All writers are gone: what the pipes still hold is the end of the output.

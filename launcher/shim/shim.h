@@ -76,6 +76,7 @@ class Shim {
   std::shared_ptr<RecorderSet> recorders_ = std::make_shared<RecorderSet>();
   std::unique_ptr<MetricsExporter> exporter_;
   int running_ = 0;
+  bool lost_files_ = false;
   bool quiet_ = true;  // No attempt, or its Quiet has been sent.
   bool killing_ = false;
   bool keep_recordings_ = false;  // They were asked for: something went wrong.

@@ -41,6 +41,23 @@ TEST_F(Streams, ARecordThatCannotBeWrittenIsRefusedBeforeTheStart) {
   }
 }
 
+// Found by a newcomer: a job whose output files were lost to a full disk ended with 0.
+TEST_F(Streams, OutputFilesThatLackSomethingAreNoSuccess) {
+  const std::string mount = unshare("--mount");
+  if (mount.empty()) GTEST_SKIP() << "needs a mount namespace of its own";
+  const auto on_disk = [&](const char* filling) {
+    return shell("mkdir -p '" + file("disk") + "'; " + mount + " sh -c 'mount -t tmpfs -o size=64k none \"" +
+                 file("disk") + "\" && dd if=/dev/zero of=\"" + file("disk/filling") + "\" bs=1k count=" + filling +
+                 " 2>/dev/null; exec \"$0\" run --oversubscribe -n 2 --output-dir \"" + file("disk/out") +
+                 "\" -- echo word' " TRIREME_BINARY_DIR "/bin/trireme");
+  };
+  const RunResult full = on_disk("64");
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_NE(full.err.find("output files are incomplete"), std::string::npos) << full.err;
+  const RunResult roomy = on_disk("1");
+  EXPECT_EQ(roomy.code, 0) << roomy.err;
+}
+
 // Before the start, too, and not as the death of a process that nobody knows.
 TEST_F(Streams, TooFewDescriptorsAreTheCallersToMend) {
   const RunResult result = bin("ulimit -n 64; $trireme -n 20 -- touch started");
